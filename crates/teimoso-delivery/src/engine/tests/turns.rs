@@ -1,0 +1,80 @@
+//! Isolation between lanes, pauses, and the bounds of what is held.
+
+use super::*;
+use crate::model::PauseWhy;
+use crate::ports::Note;
+use crate::testkit::offer;
+
+#[test]
+fn g9_a_lane_that_hangs_holds_its_share_and_delays_nobody() {
+    let world = World::new(|request| match &*request.url {
+        "http://presa/" => Play::Hang,
+        _ => Play::status(200).after(Duration::from_millis(10)),
+    });
+    in_virtual_time(&world.clock, async {
+        let limits = EngineLimits { in_flight: 32, ..EngineLimits::default() };
+        world.accept_many(500, offer("http://presa/")).await;
+        world.accept_many(200, offer("http://livre/")).await;
+        world.start_with(&patient(), limits);
+        world.until(|counts| counts.delivered == 200).await;
+        assert!(world.wire.sent_to("http://presa/") <= 16);
+    });
+    assert!(world.clock.monotonic() < seconds(2), "{:?}", world.clock.monotonic());
+}
+
+#[test]
+fn g11_no_more_is_in_flight_than_the_limit() {
+    let world = World::new(|_| Play::status(200).after(seconds(1)));
+    in_virtual_time(&world.clock, async {
+        for lane in 0..10 {
+            world.accept_many(5, offer(&format!("http://loja/{lane}"))).await;
+        }
+        world
+            .start_with(&patient(), EngineLimits { in_flight: 8, claim_batch: 3, ..EngineLimits::default() });
+        world.pass(Duration::from_millis(500)).await;
+        assert_eq!(world.wire.open(), 8);
+        world.until(|counts| counts.delivered == 50).await;
+    });
+}
+
+#[test]
+fn g10_a_retry_after_pauses_the_lane_and_the_backlog_burns_no_attempts() {
+    let world = World::new(|request| match request.at.since(START).as_secs() {
+        0..60 => Play::retry_after(503, 60),
+        _ => Play::status(200),
+    });
+    in_virtual_time(&world.clock, async {
+        world.accept_many(100, offer("http://cheia/")).await;
+        world.start_with(&patient(), EngineLimits { in_flight: 2, ..EngineLimits::default() });
+        world.until(|counts| counts.delivered == 100).await;
+    });
+    let early = world.wire.sent().iter().filter(|sent| sent.at.since(START) < seconds(60)).count();
+    assert_eq!(early, 1, "half of two slots is one");
+    let until = Millis::new(START.get() + 60_000);
+    let pause = Note::LanePaused { lane: "http://cheia/".into(), until, why: PauseWhy::RetryAfter };
+    assert_eq!(world.watch.notes(), [pause]);
+}
+
+#[test]
+fn g8_an_accept_wakes_a_sleeping_engine_at_once() {
+    let world = World::new(|_| Play::status(200));
+    in_virtual_time(&world.clock, async {
+        world.start(Preset::Patient);
+        world.pass(seconds(100)).await;
+        let id = world.accept(offer("http://loja/ok")).await;
+        world.end_of(id).await;
+    });
+    assert_eq!(world.wire.sent()[0].at, Millis::new(START.get() + 100_000));
+}
+
+#[test]
+fn a_freed_slot_is_filled_without_waiting_for_anything_else() {
+    let world = World::new(|_| Play::status(200).after(Duration::from_millis(7)));
+    in_virtual_time(&world.clock, async {
+        world.accept_many(64, offer("http://loja/ok")).await;
+        world.start(Preset::Patient);
+        world.until(|counts| counts.delivered == 64).await;
+    });
+    let last = world.wire.sent().pop().unwrap();
+    assert_eq!(last.at.since(START), Duration::from_millis(3 * 7), "16 at a time, back to back");
+}

@@ -1,0 +1,429 @@
+//! Whose turn it is: fair turns between applications, then lanes, under each lane's allowance (G9, G10).
+//!
+//! A pure structure that stores share: it knows due times and slots, not rows, leases or locks.
+//! Time comes in as an argument.
+
+mod health;
+mod queue;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::Hash;
+
+use crate::model::{Application, Destination, LaneKey, LaneRecord, Millis};
+use crate::store::LaneNews;
+use health::Health;
+pub use health::{FAILURES_SPAN, FAILURES_TO_OPEN, FIRST_PAUSE, LONGEST_PAUSE};
+use queue::DueQueue;
+pub use queue::Horizon;
+
+/// Most lanes of implicit endpoints that are named by URL; later ones are named by origin.
+pub const MAX_URL_LANES: usize = 10_000;
+/// Most lanes in all (G11).
+pub const MAX_LANES: usize = 100_000;
+
+/// A lane's number within its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(pub u32);
+
+/// Bounds, each with a default (G11).
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Most deliveries of one lane in flight.
+    pub per_lane_in_flight: u32,
+    /// Due entries of one lane kept in memory (up to twice as many between two trims).
+    pub memory_per_lane: usize,
+    /// Due entries kept in memory in all; past it every lane keeps [`Limits::CROWDED_LANE`].
+    pub memory_total: usize,
+    /// See [`MAX_URL_LANES`].
+    pub max_url_lanes: usize,
+    /// See [`MAX_LANES`].
+    pub max_lanes: usize,
+}
+
+impl Limits {
+    /// Due entries a lane keeps when memory is short.
+    pub const CROWDED_LANE: usize = 64;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            per_lane_in_flight: 16,
+            memory_per_lane: 4_096,
+            memory_total: 1 << 20,
+            max_url_lanes: MAX_URL_LANES,
+            max_lanes: MAX_LANES,
+        }
+    }
+}
+
+/// An entry that was taken: its lane's slot is held until [`Lanes::release`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken<K> {
+    /// Its lane.
+    pub lane: LaneId,
+    /// When it was due.
+    pub due: Millis,
+    /// The store's key of the delivery.
+    pub key: K,
+}
+
+/// A lane that has too little in memory: the store reads on from its horizon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thirst<K> {
+    /// The lane.
+    pub lane: LaneId,
+    /// What is known already.
+    pub horizon: Horizon<K>,
+    /// How many entries it should get.
+    pub want: usize,
+}
+
+/// Where a lane waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Nothing to take, or no slot: a push or a release brings it back.
+    Nowhere,
+    /// In its application's ring.
+    Ring,
+    /// Until its head is due or its pause ends.
+    Timer(Millis),
+    /// Held back by its share of the free slots; looked at again with the next take.
+    Share,
+}
+
+#[derive(Debug)]
+struct Lane<K> {
+    key: LaneKey,
+    application: usize,
+    queue: DueQueue<K>,
+    health: Health,
+    in_flight: u32,
+    place: Place,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    lanes: VecDeque<LaneId>,
+    queued: bool,
+}
+
+/// All lanes of a store.
+#[derive(Debug)]
+pub struct Lanes<K> {
+    limits: Limits,
+    lanes: Vec<Option<Lane<K>>>,
+    by_key: HashMap<LaneKey, LaneId>,
+    rings: Vec<Ring>,
+    ring_of: HashMap<Application, usize>,
+    turns: VecDeque<usize>,
+    timers: BTreeSet<(Millis, LaneId)>,
+    by_share: Vec<LaneId>,
+    thirsty: BTreeSet<LaneId>,
+    in_memory: usize,
+}
+
+impl<K: Copy + Ord + Hash> Lanes<K> {
+    /// No lanes yet.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            lanes: Vec::new(),
+            by_key: HashMap::new(),
+            rings: Vec::new(),
+            ring_of: HashMap::new(),
+            turns: VecDeque::new(),
+            timers: BTreeSet::new(),
+            by_share: Vec::new(),
+            thirsty: BTreeSet::new(),
+            in_memory: 0,
+        }
+    }
+
+    /// How many lanes are known.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether no lane is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// The lane that a delivery to `destination` belongs to: by URL, or by origin past the limit.
+    #[must_use]
+    pub fn choose(&self, application: &Application, destination: &Destination) -> LaneKey {
+        let by_url = LaneKey { application: application.clone(), address: destination.lane.clone() };
+        if self.len() < self.limits.max_url_lanes || self.by_key.contains_key(&by_url) {
+            return by_url;
+        }
+        LaneKey { application: application.clone(), address: destination.origin.clone() }
+    }
+
+    /// The lane with this key.
+    #[must_use]
+    pub fn find(&self, key: &LaneKey) -> Option<LaneId> {
+        self.by_key.get(key).copied()
+    }
+
+    /// A number for a new lane; `None` when there are too many.
+    #[must_use]
+    pub fn next_id(&self) -> Option<LaneId> {
+        if self.len() >= self.limits.max_lanes {
+            return None;
+        }
+        u32::try_from(self.lanes.len()).ok().map(LaneId)
+    }
+
+    /// Makes a lane known. `horizon` says how much of it is about to be pushed.
+    pub fn open(&mut self, id: LaneId, key: LaneKey, record: LaneRecord, horizon: Horizon<K>) {
+        let rings = &mut self.rings;
+        let application = *self.ring_of.entry(key.application.clone()).or_insert_with(|| {
+            rings.push(Ring::default());
+            rings.len() - 1
+        });
+        let index = id.0 as usize;
+        if self.lanes.len() <= index {
+            self.lanes.resize_with(index + 1, || None);
+        }
+        self.by_key.insert(key.clone(), id);
+        let lane = Lane {
+            key,
+            application,
+            queue: DueQueue::new(horizon),
+            health: Health::from_record(record),
+            in_flight: 0,
+            place: Place::Nowhere,
+        };
+        self.lanes[index] = Some(lane);
+        self.note_thirst(id);
+    }
+
+    /// A lane's name.
+    #[must_use]
+    pub fn key(&self, id: LaneId) -> Option<&LaneKey> {
+        self.lane(id).map(|lane| &lane.key)
+    }
+
+    /// What is kept of a lane.
+    #[must_use]
+    pub fn record(&self, id: LaneId) -> LaneRecord {
+        self.lane(id).map_or_else(LaneRecord::default, |lane| lane.health.record())
+    }
+
+    /// Adds a delivery the store keeps. Beyond the lane's horizon this does nothing.
+    pub fn push(&mut self, id: LaneId, due: Millis, key: K, now: Millis) {
+        let keep = self.keep();
+        let Some(lane) = self.lane_mut(id) else { return };
+        let before = lane.queue.len();
+        lane.queue.push(due, key, keep);
+        let after = lane.queue.len();
+        self.in_memory = self.in_memory + after - before;
+        self.place(id, now);
+    }
+
+    /// Takes an entry back out: cancelled, or made due at another time.
+    pub fn remove(&mut self, id: LaneId, due: Millis, key: K, now: Millis) -> bool {
+        let Some(lane) = self.lane_mut(id) else { return false };
+        let found = lane.queue.remove(due, key);
+        self.in_memory -= usize::from(found);
+        self.place(id, now);
+        found
+    }
+
+    /// Takes up to `want` due entries in fair turns, each holding a slot of its lane.
+    ///
+    /// `free` is the process's free slots: a lane holds at most min(its cap, half of them), at least one.
+    pub fn take(&mut self, now: Millis, want: usize, free: usize) -> Vec<Taken<K>> {
+        self.ready_timers(now);
+        for id in std::mem::take(&mut self.by_share) {
+            self.put(id, Place::Nowhere);
+            self.place(id, now);
+        }
+        let share = u32::try_from((free / 2).max(1)).unwrap_or(u32::MAX);
+        let mut taken = Vec::new();
+        while taken.len() < want {
+            let Some(turn) = self.turns.pop_front() else { break };
+            if let Some(id) = self.rings[turn].lanes.pop_front() {
+                self.put(id, Place::Nowhere);
+                taken.extend(self.take_from(id, now, share));
+            }
+            let ring = &mut self.rings[turn];
+            ring.queued = !ring.lanes.is_empty();
+            if ring.queued {
+                self.turns.push_back(turn);
+            }
+        }
+        taken
+    }
+
+    /// One entry of a lane whose turn it is; the lane then goes where it waits for its next turn.
+    fn take_from(&mut self, id: LaneId, now: Millis, share: u32) -> Option<Taken<K>> {
+        let cap = self.limits.per_lane_in_flight;
+        let lane = self.lane_mut(id)?;
+        let (due, _) = lane.queue.head()?;
+        if due > now || lane.health.not_before().is_some_and(|at| at > now) {
+            self.place(id, now);
+            return None;
+        }
+        if lane.in_flight >= lane.health.allowance(cap) {
+            return None;
+        }
+        if lane.in_flight >= share {
+            self.put(id, Place::Share);
+            return None;
+        }
+        let (due, key) = lane.queue.pop()?;
+        lane.in_flight += 1;
+        self.in_memory -= 1;
+        self.note_thirst(id);
+        self.place(id, now);
+        Some(Taken { lane: id, due, key })
+    }
+
+    /// Frees a slot and hears how it went; returns the lane's record when it must be kept anew.
+    pub fn release(&mut self, id: LaneId, news: LaneNews, now: Millis) -> Option<LaneRecord> {
+        let cap = self.limits.per_lane_in_flight;
+        let lane = self.lane_mut(id)?;
+        lane.in_flight = lane.in_flight.saturating_sub(1);
+        let changed = lane.health.hear(news, now, cap);
+        self.place(id, now);
+        changed
+    }
+
+    /// When something in memory becomes takeable that is not now; `None` when nothing is.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Millis> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whether a take right now could give something.
+    #[must_use]
+    pub fn has_ready(&self, now: Millis) -> bool {
+        !self.turns.is_empty() || self.timers.first().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// When the longest overdue entry was due, pauses counted in.
+    #[must_use]
+    pub fn oldest_due(&self) -> Option<Millis> {
+        let due = |lane: &Lane<K>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
+        self.lanes.iter().flatten().filter_map(due).min()
+    }
+
+    /// Lanes that should be read on, and how far; each is named once until it is refilled.
+    pub fn take_thirsty(&mut self) -> Vec<Thirst<K>> {
+        let want = self.keep();
+        let thirst = |id: LaneId| {
+            let horizon = self.lane(id)?.queue.horizon();
+            Some(Thirst { lane: id, horizon, want })
+        };
+        let thirsty = self.thirsty.iter().copied().filter_map(thirst).collect();
+        self.thirsty.clear();
+        thirsty
+    }
+
+    /// Whether any lane should be read on.
+    #[must_use]
+    pub fn is_thirsty(&self) -> bool {
+        !self.thirsty.is_empty()
+    }
+
+    /// Takes what the store read beyond a lane's horizon, in answer to `thirst`. `read_to` is the last
+    /// row read, `None` when the end was reached. Ignored, and asked for again, when the horizon has
+    /// moved since.
+    pub fn refill(
+        &mut self,
+        thirst: &Thirst<K>,
+        entries: &[(Millis, K)],
+        read_to: Option<(Millis, K)>,
+        now: Millis,
+    ) {
+        let id = thirst.lane;
+        let Some(lane) = self.lane_mut(id) else { return };
+        if lane.queue.horizon() == thirst.horizon {
+            lane.queue.refill(entries, read_to);
+            self.in_memory += entries.len();
+        }
+        self.note_thirst(id);
+        self.place(id, now);
+    }
+
+    fn lane(&self, id: LaneId) -> Option<&Lane<K>> {
+        self.lanes.get(id.0 as usize)?.as_ref()
+    }
+
+    fn lane_mut(&mut self, id: LaneId) -> Option<&mut Lane<K>> {
+        self.lanes.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    fn keep(&self) -> usize {
+        let crowded = self.in_memory > self.limits.memory_total;
+        if crowded { Limits::CROWDED_LANE.min(self.limits.memory_per_lane) } else { self.limits.memory_per_lane }
+    }
+
+    fn note_thirst(&mut self, id: LaneId) {
+        let low = self.keep() / 4;
+        let Some(lane) = self.lane(id) else { return };
+        if lane.queue.horizon() != Horizon::All && lane.queue.len() <= low {
+            self.thirsty.insert(id);
+        }
+    }
+
+    fn ready_timers(&mut self, now: Millis) {
+        while let Some((at, id)) = self.timers.first().copied() {
+            if at > now {
+                break;
+            }
+            self.put(id, Place::Nowhere);
+            self.place(id, now);
+        }
+    }
+
+    /// Puts a lane where it has to wait. One that is in its ring stays there: its turn looks again.
+    fn place(&mut self, id: LaneId, now: Millis) {
+        let cap = self.limits.per_lane_in_flight;
+        let Some(lane) = self.lane(id) else { return };
+        if lane.place == Place::Ring || lane.place == Place::Share {
+            return;
+        }
+        let full = lane.in_flight >= lane.health.allowance(cap);
+        let place = match lane.queue.head() {
+            None => Place::Nowhere,
+            Some(_) if full => Place::Nowhere,
+            Some((due, _)) => match lane.health.not_before().unwrap_or(due).max(due) {
+                at if at > now => Place::Timer(at),
+                _ => Place::Ring,
+            },
+        };
+        self.put(id, place);
+    }
+
+    fn put(&mut self, id: LaneId, place: Place) {
+        let Some(lane) = self.lane_mut(id) else { return };
+        let (before, application) = (std::mem::replace(&mut lane.place, place), lane.application);
+        if before == place {
+            return;
+        }
+        if let Place::Timer(at) = before {
+            self.timers.remove(&(at, id));
+        }
+        match place {
+            Place::Nowhere => {}
+            Place::Timer(at) => drop(self.timers.insert((at, id))),
+            Place::Share => self.by_share.push(id),
+            Place::Ring => {
+                let ring = &mut self.rings[application];
+                ring.lanes.push_back(id);
+                if !std::mem::replace(&mut ring.queued, true) {
+                    self.turns.push_back(application);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

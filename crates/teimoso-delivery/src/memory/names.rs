@@ -1,0 +1,86 @@
+//! The names of events: callers' own ids and idempotency keys, remembered for a while.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::NAMES_LAST;
+use crate::model::{Application, EventId, Key, Millis, NewEvent};
+use crate::store::Rejection;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Id,
+    Key,
+}
+
+type Name = (Kind, Arc<str>);
+
+#[derive(Debug, Clone, Copy)]
+struct Named {
+    event: Key,
+    fingerprint: [u8; 16],
+    until: Millis,
+}
+
+/// All names alive. Scope of a name: its application.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    alive: BTreeMap<Name, BTreeMap<Application, Named>>,
+    by_age: VecDeque<(Millis, Name, Application)>,
+}
+
+impl Names {
+    /// The event that already has one of these names; `None` when all of them are free.
+    ///
+    /// The caller's id is asked first: it is the stronger claim.
+    pub(super) fn find(&mut self, offered: &NewEvent, now: Millis) -> Result<Option<Key>, Rejection> {
+        self.forget(now);
+        for (name, taken) in names(offered) {
+            match self.alive.get(&name).and_then(|named| named.get(&offered.application)) {
+                Some(known) if known.fingerprint == offered.fingerprint => return Ok(Some(known.event)),
+                Some(_) => return Err(taken),
+                None => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers the names of a new event.
+    pub(super) fn remember(&mut self, offered: &NewEvent, event: Key, now: Millis) {
+        let until = now.after(NAMES_LAST);
+        for (name, _) in names(offered) {
+            let named = Named { event, fingerprint: offered.fingerprint, until };
+            self.by_age.push_back((until, name.clone(), offered.application.clone()));
+            self.alive.entry(name).or_default().insert(offered.application.clone(), named);
+        }
+    }
+
+    /// The event with this id of a caller's; of several applications, the one accepted last.
+    pub(super) fn by_id(&self, text: &Arc<str>, now: Millis) -> Option<Key> {
+        let named = self.alive.get(&(Kind::Id, text.clone()))?;
+        named.values().filter(|named| named.until > now).map(|named| named.event).max()
+    }
+
+    fn forget(&mut self, now: Millis) {
+        while self.by_age.front().is_some_and(|(until, ..)| *until <= now) {
+            let Some((until, name, application)) = self.by_age.pop_front() else { return };
+            let Some(named) = self.alive.get_mut(&name) else { continue };
+            if named.get(&application).is_some_and(|named| named.until == until) {
+                named.remove(&application);
+            }
+            if named.is_empty() {
+                self.alive.remove(&name);
+            }
+        }
+    }
+}
+
+fn names(offered: &NewEvent) -> impl Iterator<Item = (Name, Rejection)> {
+    let id = match &offered.id {
+        Some(EventId::Named(text)) => Some(((Kind::Id, text.clone()), Rejection::IdTaken)),
+        _ => None,
+    };
+    let key = offered.idempotency_key.as_ref();
+    let key = key.map(|key| ((Kind::Key, Arc::from(key.as_str())), Rejection::KeyReused));
+    id.into_iter().chain(key)
+}

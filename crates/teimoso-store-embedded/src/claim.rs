@@ -1,0 +1,229 @@
+//! Claiming: from memory when the event is fresh, else read back by a thread of its own, so that a slow
+//! disk never stops the network.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension};
+use teimoso_delivery::lanes::Taken;
+use teimoso_delivery::model::{Event, IdSpace, Key, Lease, Millis, Mode, Progress};
+use teimoso_delivery::store::{Claim, ClaimRequest, Claimed, LaneNews, StoreError};
+use tokio::sync::oneshot;
+
+use crate::core::{Core, Fresh, Leased};
+use crate::error::{OpenError, closed, store_error};
+use crate::rows::{self, EVENT_HEAD_COLUMNS, EventHead, event_columns, progress_columns};
+use crate::writer::Op;
+use crate::{EmbeddedStore, fault, schema};
+
+/// What was found for each; `None` when it is no longer unfinished.
+type Rows = Vec<(Taken<Key>, Option<Loaded>)>;
+
+/// Keys to read back, and where the rows go.
+pub(crate) struct ReadBack {
+    taken: Vec<Taken<Key>>,
+    reply: oneshot::Sender<Result<Rows, StoreError>>,
+}
+
+/// A delivery and its event as the file has them.
+struct Loaded {
+    event: Arc<Event>,
+    url: Option<Arc<str>>,
+    progress: Progress,
+}
+
+impl EmbeddedStore {
+    pub(crate) async fn claim_now(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
+        self.shared.check()?;
+        let (mut claimed, missing, lost, wake_at, tick) = self.take(&request);
+        if !lost.is_empty() {
+            self.send(Op::Recover(lost))?;
+        }
+        if tick {
+            self.send(Op::Tick)?;
+        }
+        if !missing.is_empty() {
+            claimed.extend(self.read_back(missing, &request).await?);
+        }
+        let start: Vec<Key> = claimed.iter().filter(|c| self.must_start(c)).filter_map(|c| self.key(c)).collect();
+        if !start.is_empty() {
+            let (reply, started) = oneshot::channel();
+            self.send(Op::Start(start, reply))?;
+            started.await.map_err(|_| closed())??;
+        }
+        fault::point("claimed");
+        Ok(Claim { taken: claimed, wake_at })
+    }
+
+    fn key(&self, claimed: &Claimed) -> Option<Key> {
+        self.shared.ids.delivery_key(claimed.lease.delivery())
+    }
+
+    /// At-most-once: the claim is the start, durable before it is returned (G4). After an unclean end
+    /// every claim is, for a while: a payload that kills us at once must still be counted (G6).
+    fn must_start(&self, claimed: &Claimed) -> bool {
+        claimed.progress.mode == Mode::AtMostOnce || self.shared.clock.monotonic() < self.cautious_until
+    }
+
+    #[expect(clippy::type_complexity, reason = "one lock, five answers; a struct would be named once")]
+    fn take(
+        &self,
+        request: &ClaimRequest,
+    ) -> (Vec<Claimed>, Vec<Taken<Key>>, Vec<Key>, Option<Millis>, bool) {
+        let core = &mut *self.shared.core();
+        let lost = expired(core, request.now);
+        let taken = core.lanes.take(request.now, request.want, request.free);
+        let (mut claimed, mut missing) = (Vec::with_capacity(taken.len()), Vec::new());
+        let quiet = core.journal.is_empty();
+        for taken in taken {
+            let fresh = core.take_fresh(taken.key);
+            lease(core, &taken, request, fresh.as_ref().map(|fresh| fresh.progress));
+            match fresh {
+                Some(fresh) => claimed.push(self.claimed(core, &taken, request, fresh)),
+                None => missing.push(taken),
+            }
+        }
+        let thirsty = core.lanes.is_thirsty() && !std::mem::replace(&mut core.refilling, true);
+        let tick = thirsty || (quiet && !core.journal.is_empty());
+        (claimed, missing, lost, core.lanes.next_wake(), tick)
+    }
+
+    fn claimed(&self, core: &Core, taken: &Taken<Key>, request: &ClaimRequest, fresh: Fresh) -> Claimed {
+        let lane = core.lanes.key(taken.lane).map_or_else(|| fresh.url.clone(), |key| key.address.clone());
+        Claimed {
+            lease: Lease::grant(self.shared.ids.delivery(taken.key), request.nonce),
+            event: fresh.event,
+            url: fresh.url,
+            lane,
+            progress: fresh.progress,
+            due: taken.due,
+        }
+    }
+
+    async fn read_back(
+        &self,
+        taken: Vec<Taken<Key>>,
+        request: &ClaimRequest,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let (reply, rows) = oneshot::channel();
+        let keys: Vec<_> = taken.clone();
+        let sent = self.read_backs.send(ReadBack { taken, reply });
+        let found = match sent {
+            Ok(()) => rows.await.map_err(|_| closed()).and_then(|rows| rows),
+            Err(_) => Err(closed()),
+        };
+        let core = &mut *self.shared.core();
+        let found = match found {
+            Ok(found) => found,
+            Err(error) => {
+                keys.iter().for_each(|taken| give_back(core, taken, request.now));
+                return Err(error);
+            }
+        };
+        let mut claimed = Vec::with_capacity(found.len());
+        for (taken, loaded) in found {
+            let Some(loaded) = loaded else {
+                // The file no longer has it as unfinished: the entry was stale.
+                core.leases.remove(&taken.key);
+                core.lanes.release(taken.lane, LaneNews::Neutral, request.now);
+                continue;
+            };
+            if let Some(leased) = core.leases.get_mut(&taken.key) {
+                leased.progress = Some(loaded.progress);
+            }
+            let address = || core.lanes.key(taken.lane).map(|key| key.address.clone());
+            let url = loaded.url.or_else(address).unwrap_or_else(|| "".into());
+            let fresh = Fresh { event: loaded.event, url, progress: loaded.progress };
+            claimed.push(self.claimed(core, &taken, request, fresh));
+        }
+        Ok(claimed)
+    }
+}
+
+fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: Option<Progress>) {
+    core.journal.push(taken.key);
+    core.leases.insert(taken.key, Leased {
+        nonce: request.nonce,
+        until: request.lease_until,
+        lane: taken.lane,
+        due: taken.due,
+        progress,
+        journaled: false,
+        settling: false,
+        cancel_wished: false,
+    });
+}
+
+fn give_back(core: &mut Core, taken: &Taken<Key>, now: Millis) {
+    core.leases.remove(&taken.key);
+    core.lanes.release(taken.lane, LaneNews::Neutral, now);
+    core.lanes.push(taken.lane, taken.due, taken.key, now);
+}
+
+/// Leases that ran out. Their slots are freed; the writer counts the recovery.
+fn expired(core: &mut Core, now: Millis) -> Vec<Key> {
+    if core.next_expiry_look > now && core.next_expiry_look.since(now) <= EXPIRY_LOOK {
+        return Vec::new();
+    }
+    core.next_expiry_look = now.after(EXPIRY_LOOK);
+    let gone = |leased: &Leased| !leased.settling && leased.until < now;
+    let lost: Vec<Key> = core.leases.iter().filter(|(_, leased)| gone(leased)).map(|(key, _)| *key).collect();
+    for key in &lost {
+        if let Some(leased) = core.leases.get_mut(key) {
+            leased.settling = true;
+            let lane = leased.lane;
+            core.lanes.release(lane, LaneNews::Neutral, now);
+        }
+    }
+    lost
+}
+
+/// How often leases are looked through.
+const EXPIRY_LOOK: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// Starts the thread that reads claims back.
+pub(crate) fn start(path: &Path, ids: IdSpace) -> Result<(Sender<ReadBack>, JoinHandle<()>), OpenError> {
+    let conn = schema::open_for_reading(path)?;
+    let (sender, receiver) = channel::<ReadBack>();
+    let thread = std::thread::Builder::new()
+        .name("teimoso-claims".into())
+        .spawn(move || {
+            while let Ok(read_back) = receiver.recv() {
+                let rows = load(&conn, &read_back.taken, ids).map_err(|error| store_error(&error));
+                drop(read_back.reply.send(rows));
+            }
+        })
+        .map_err(|error| OpenError::io(path, &error))?;
+    Ok((sender, thread))
+}
+
+fn load(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> rusqlite::Result<Rows> {
+    const SQL: &str = concat!(
+        "SELECT ",
+        event_columns!(),
+        ", e.payload, ",
+        progress_columns!(),
+        " FROM delivery d JOIN event e ON e.id = d.event JOIN application a ON a.id = e.application",
+        " WHERE d.id = ?1 AND d.state < 3"
+    );
+    // One read transaction for the batch: one snapshot, one lock.
+    let snapshot = conn.unchecked_transaction()?;
+    let mut select = snapshot.prepare_cached(SQL)?;
+    taken
+        .iter()
+        .map(|taken| {
+            let read = |row: &rusqlite::Row<'_>| {
+                let payload = row.get_ref(EVENT_HEAD_COLUMNS)?.as_blob()?;
+                let head = EventHead::read(row, 0, ids)?;
+                let url = head.url.clone();
+                let event = Arc::new(head.with_payload(Bytes::copy_from_slice(payload)));
+                Ok(Loaded { event, url, progress: rows::progress(row, EVENT_HEAD_COLUMNS + 1)? })
+            };
+            Ok((*taken, select.query_row([taken.key.raw()], read).optional()?))
+        })
+        .collect()
+}
+

@@ -1,0 +1,115 @@
+//! What the writer, the claims and the settlements share in memory: the due index, leases, fresh
+//! events, counters. One mutex, held for moments, never across a statement.
+//!
+//! Leases live here only: after a crash everything unsettled is due again. The `leased` table is their
+//! shadow on disk, written with the commits that happen anyway, so that recoveries can be counted (G6).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use teimoso_delivery::lanes::{LaneId, Lanes, Limits, Thirst};
+use teimoso_delivery::model::{Event, Key, Millis, Nonce, Progress};
+use teimoso_delivery::store::Counts;
+
+/// Payload bytes of fresh events kept for their first claim.
+const FRESH_BYTES: usize = 16 << 20;
+/// A fresh event that is due later than this is read back from the file instead.
+const FRESH_HORIZON: Duration = Duration::from_secs(2);
+/// What an event costs besides its payload, roughly.
+const FRESH_OVERHEAD: usize = 512;
+
+/// A delivery somebody works on, from its claim until its settlement is durable.
+#[derive(Debug)]
+pub(crate) struct Leased {
+    pub nonce: Nonce,
+    pub until: Millis,
+    pub lane: LaneId,
+    pub due: Millis,
+    /// `None` until it was read back.
+    pub progress: Option<Progress>,
+    /// It has a row in `leased`.
+    pub journaled: bool,
+    /// Its settlement was handed over; nobody else may settle it.
+    pub settling: bool,
+    /// A person asked to cancel it.
+    pub cancel_wished: bool,
+}
+
+/// A delivery whose event need not be read back.
+#[derive(Debug, Clone)]
+pub(crate) struct Fresh {
+    pub event: Arc<Event>,
+    pub url: Arc<str>,
+    pub progress: Progress,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub lanes: Lanes<Key>,
+    pub leases: HashMap<Key, Leased>,
+    pub counts: Counts,
+    /// Claimed since the last commit and perhaps not yet in `leased`.
+    pub journal: Vec<Key>,
+    /// A refill is on its way to the writer.
+    pub refilling: bool,
+    /// When leases are looked through again.
+    pub next_expiry_look: Millis,
+    fresh: HashMap<Key, Fresh>,
+    fresh_bytes: usize,
+}
+
+impl Core {
+    pub(crate) fn new(counts: Counts, limits: Limits) -> Self {
+        Self {
+            lanes: Lanes::new(limits),
+            leases: HashMap::new(),
+            counts,
+            journal: Vec::new(),
+            refilling: false,
+            next_expiry_look: Millis::default(),
+            fresh: HashMap::new(),
+            fresh_bytes: 0,
+        }
+    }
+
+    /// Keeps a just committed event for its first claim, while there is room: the oldest are due first.
+    pub(crate) fn keep_fresh(&mut self, key: Key, fresh: Fresh, due: Millis, now: Millis) {
+        let bytes = fresh.event.payload.len() + FRESH_OVERHEAD;
+        if self.fresh_bytes + bytes <= FRESH_BYTES && due <= now.after(FRESH_HORIZON) {
+            self.fresh_bytes += bytes;
+            self.fresh.insert(key, fresh);
+        }
+    }
+
+    /// Takes what was read beyond a lane's horizon, without what somebody works on already.
+    pub(crate) fn refill(&mut self, thirst: &Thirst<Key>, mut entries: Vec<(Millis, Key)>, now: Millis) {
+        let end = entries.last().copied().filter(|_| entries.len() == thirst.want);
+        entries.retain(|(_, key)| !self.leases.contains_key(key));
+        self.lanes.refill(thirst, &entries, end, now);
+        self.refilling = false;
+    }
+
+    pub(crate) fn take_fresh(&mut self, key: Key) -> Option<Fresh> {
+        let fresh = self.fresh.remove(&key)?;
+        self.fresh_bytes -= fresh.event.payload.len() + FRESH_OVERHEAD;
+        Some(fresh)
+    }
+
+    /// The counters with what is leased counted as in flight.
+    pub(crate) fn counts(&self) -> Counts {
+        let mut counts = self.counts;
+        for progress in self.leases.values().filter_map(|leased| leased.progress) {
+            counts.in_flight += 1;
+            let resting = resting_count(&mut counts, &progress);
+            *resting = resting.saturating_sub(1);
+        }
+        counts
+    }
+}
+
+/// The counter of the state a delivery rests in.
+pub(crate) fn resting_count<'a>(counts: &'a mut Counts, progress: &Progress) -> &'a mut u64 {
+    if progress.attempts == 0 { &mut counts.pending } else { &mut counts.scheduled }
+}

@@ -1,0 +1,98 @@
+//! Failures, each with one sentence that says what to do next.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+use teimoso_delivery::store::{StoreError, StoreErrorKind};
+
+/// Why a store could not be opened. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenError {
+    sentence: String,
+}
+
+impl OpenError {
+    pub(crate) fn new(sentence: String) -> Self {
+        Self { sentence }
+    }
+
+    pub(crate) fn unusable(path: &Path, error: &rusqlite::Error) -> Self {
+        Self::new(describe(path, error))
+    }
+
+    pub(crate) fn foreign(path: &Path) -> Self {
+        Self::new(format!("{} is not a teimoso store; choose another --store directory", path.display()))
+    }
+
+    pub(crate) fn newer(path: &Path, format: i32) -> Self {
+        Self::new(format!(
+            "{} has format {format}, which a newer teimoso wrote; this version reads up to format {}",
+            path.display(),
+            crate::schema::FORMAT
+        ))
+    }
+
+    pub(crate) fn locked(directory: &Path) -> Self {
+        Self::new(format!(
+            "the store at {} is in use by another process; stop it, or talk to it with --server",
+            directory.display()
+        ))
+    }
+
+    pub(crate) fn io(directory: &Path, error: &std::io::Error) -> Self {
+        Self::new(format!("the store directory {} cannot be used: {error}", directory.display()))
+    }
+}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// One sentence for a failure of the file as a whole.
+pub(crate) fn describe(path: &Path, error: &rusqlite::Error) -> String {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            format!("the store {path} is not writable; check the owner and mode of its directory")
+        }
+        Some(ErrorCode::CannotOpen) => {
+            format!("the store {path} cannot be opened; check the owner and mode of its directory")
+        }
+        Some(ErrorCode::DiskFull) => format!("no room left for the store {path}; free disk space"),
+        Some(ErrorCode::NotADatabase) => {
+            format!("{path} is not a teimoso store; choose another --store directory")
+        }
+        Some(ErrorCode::DatabaseCorrupt) => {
+            format!("the store {path} is damaged; restore a backup, or move it away and start empty")
+        }
+        _ => format!("the store {path} failed: {error}"),
+    }
+}
+
+/// A failed statement or commit, sorted by what helps: room, or a restart.
+pub(crate) fn store_error(error: &rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            StoreError::new(StoreErrorKind::Full, "no room left on the disk; free some, deliveries wait")
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            StoreError::new(StoreErrorKind::Busy, "the store is busy; try again")
+        }
+        _ => StoreError::new(
+            StoreErrorKind::Failed,
+            format!("the store failed: {error}; restart when the disk is well again"),
+        ),
+    }
+}
+
+pub(crate) fn closed() -> StoreError {
+    StoreError::new(StoreErrorKind::Closed, "the store is closed")
+}
+
+pub(crate) fn invalid_cursor() -> StoreError {
+    StoreError::new(StoreErrorKind::InvalidCursor, "the cursor is not one that this listing gave out")
+}

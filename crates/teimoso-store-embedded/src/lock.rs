@@ -1,0 +1,44 @@
+//! One process per store: a lock file that the system releases when its holder dies.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use crate::error::OpenError;
+
+/// Holds the directory until dropped.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held for its lock, released on drop")] File);
+
+impl Lock {
+    /// Creates the directory when missing (mode 0700 is left to the umask) and takes its lock.
+    pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
+        let io = |error: std::io::Error| OpenError::io(directory, &error);
+        std::fs::create_dir_all(directory).map_err(io)?;
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(directory.join("lock"))
+            .map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => Err(OpenError::locked(directory)),
+            Err(TryLockError::Error(error)) => Err(io(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_holder_is_refused_until_the_first_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        let refused = Lock::take(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("in use by another process"), "{refused}");
+        drop(first);
+        assert!(Lock::take(dir.path()).is_ok());
+    }
+}

@@ -1,0 +1,171 @@
+//! Opening: lock, format, counters, lanes, what was in flight when the last process ended. The time this
+//! takes does not depend on the backlog.
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::{Connection, Result};
+use teimoso_delivery::lanes::{Horizon, LaneId, Limits};
+use teimoso_delivery::model::{Application, IdSpace, Key, KeyClock, LaneKey, LaneRecord, PauseWhy};
+use teimoso_delivery::ports::{Clock, Entropy};
+use teimoso_delivery::store::Counts;
+
+use crate::core::Core;
+use crate::error::OpenError;
+use crate::lock::Lock;
+use crate::shared::{Options, Shared};
+use crate::{EmbeddedStore, checkpoint, claim, query, rows, schema, writer};
+
+/// The database within its directory …
+pub(crate) const FILE: &str = "teimoso.db";
+/// … and its log.
+pub(crate) const LOG: &str = "teimoso.db-wal";
+
+/// After an unclean end every claim is journaled before it is returned, for this long.
+const CAUTION: Duration = Duration::from_secs(60);
+const PAGE_BYTES: u64 = 4_096;
+
+impl EmbeddedStore {
+    /// Opens the store in `directory`, creating it when there is none.
+    ///
+    /// # Errors
+    /// One sentence when another process holds it, it is not writable, not ours, damaged or of a newer
+    /// format. Nothing is changed then.
+    pub fn open(
+        directory: &Path,
+        options: Options,
+        clock: Arc<dyn Clock>,
+        entropy: &dyn Entropy,
+    ) -> std::result::Result<Self, OpenError> {
+        Self::open_with_limits(directory, options, Limits::default(), clock, entropy)
+    }
+
+    /// The same with other bounds on lanes and memory, for tests of those bounds.
+    ///
+    /// # Errors
+    /// As [`EmbeddedStore::open`].
+    pub fn open_with_limits(
+        directory: &Path,
+        options: Options,
+        limits: Limits,
+        clock: Arc<dyn Clock>,
+        entropy: &dyn Entropy,
+    ) -> std::result::Result<Self, OpenError> {
+        let lock = Lock::take(directory)?;
+        let path = directory.join(FILE);
+        let max_pages = options.max_bytes.map(|bytes| u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX));
+        let conn = schema::open_for_writing(&path, max_pages)?;
+        let unusable = |error: rusqlite::Error| OpenError::unusable(&path, &error);
+        let clean = begin_life(&conn).map_err(unusable)?;
+        let cautious_until = if clean { Duration::ZERO } else { clock.monotonic() + CAUTION };
+        let shared = load(&conn, options, limits, clock, entropy).map_err(unusable)?;
+        let shared = Arc::new(shared);
+        writer::recover_leased(&conn, &shared).map_err(unusable)?;
+        first_fill(&conn, &shared).map_err(unusable)?;
+
+        let ids = shared.ids;
+        let (checkpoints, checkpointer) = checkpoint::start(&path)?;
+        let (read_backs, claims) = claim::start(&path, ids)?;
+        let (readers, mut threads) = query::Readers::start(&path)?;
+        let io = |error: std::io::Error| OpenError::io(directory, &error);
+        let (sender, thread) = writer::start(conn, Arc::clone(&shared), checkpoints).map_err(io)?;
+        // The others end by themselves when the store's senders are gone; the writer must be waited for.
+        threads.extend([checkpointer, claims]);
+        drop(threads);
+        Ok(Self {
+            shared,
+            writer: sender,
+            read_backs,
+            readers,
+            directory: directory.to_owned(),
+            cautious_until,
+            threads: Mutex::new(vec![thread]),
+            _lock: lock,
+        })
+    }
+}
+
+/// Whether the last process ended by itself; from now on this one has not.
+fn begin_life(conn: &Connection) -> Result<bool> {
+    let clean = rows::meta(conn, "clean")?.is_none_or(|clean| clean == 1);
+    rows::set_meta(conn, "clean", 0)?;
+    Ok(clean)
+}
+
+fn load(
+    conn: &Connection,
+    options: Options,
+    limits: Limits,
+    clock: Arc<dyn Clock>,
+    entropy: &dyn Entropy,
+) -> Result<Shared> {
+    let salt = match rows::meta(conn, "salt")? {
+        Some(salt) => salt.cast_unsigned(),
+        None => {
+            let salt = entropy.next_u64();
+            rows::set_meta(conn, "salt", salt.cast_signed())?;
+            salt
+        }
+    };
+    let last = "SELECT max((SELECT ifnull(max(id), -1) FROM event), (SELECT ifnull(max(id), -1) FROM delivery),
+        (SELECT ifnull(max(id), -1) FROM replay))";
+    let last: i64 = conn.query_row(last, [], |row| row.get(0))?;
+    let keys = KeyClock::after(Key::from_raw(last));
+    let mut core = Core::new(counts(conn)?, limits);
+    load_lanes(conn, &mut core)?;
+    Ok(Shared::new(clock, IdSpace::new(salt), keys, options, limits, core))
+}
+
+fn counts(conn: &Connection) -> Result<Counts> {
+    let sql = "SELECT accepted, pending, scheduled, delivered, dead, cancelled, expunged FROM counter";
+    conn.query_row(sql, [], |row| {
+        let count = |column: usize| row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(0));
+        Ok(Counts {
+            accepted: count(0)?,
+            pending: count(1)?,
+            in_flight: 0,
+            scheduled: count(2)?,
+            delivered: count(3)?,
+            dead: count(4)?,
+            cancelled: count(5)?,
+            expunged: count(6)?,
+        })
+    })
+}
+
+fn load_lanes(conn: &Connection, core: &mut Core) -> Result<()> {
+    let sql = "SELECT l.id, a.name, l.address, l.not_before, l.why, l.allowance, l.openings
+        FROM lane l JOIN application a ON a.id = l.application ORDER BY l.id";
+    let mut select = conn.prepare(sql)?;
+    let mut lanes = select.query([])?;
+    while let Some(row) = lanes.next()? {
+        let application = Application::parse(row.get_ref(1)?.as_str()?);
+        let application = application.map_err(|_| rows::unreadable(1, "a name this version refuses"))?;
+        let key = LaneKey { application, address: row.get_ref(2)?.as_str()?.into() };
+        let not_before: Option<i64> = row.get(3)?;
+        let why = match row.get::<_, Option<u8>>(4)? {
+            Some(2) => PauseWhy::Breaker,
+            _ => PauseWhy::RetryAfter,
+        };
+        let record = LaneRecord {
+            not_before: not_before.map(|at| (rows::millis(at), why)),
+            allowance: row.get::<_, Option<u32>>(5)?.and_then(NonZeroU32::new),
+            openings: row.get(6)?,
+        };
+        core.lanes.open(LaneId(row.get(0)?), key, record, Horizon::Nothing);
+    }
+    Ok(())
+}
+
+/// The head of every lane's schedule, so that the first claim finds what is due.
+fn first_fill(conn: &Connection, shared: &Shared) -> Result<()> {
+    let now = shared.clock.now();
+    let core = &mut *shared.core();
+    for thirst in core.lanes.take_thirsty() {
+        let entries = writer::read_on(conn, &thirst)?;
+        core.refill(&thirst, entries, now);
+    }
+    Ok(())
+}

@@ -1,0 +1,391 @@
+//! One transaction being built: what it changes in the file now, and in memory once it is durable.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use rusqlite::{Connection, Result};
+use teimoso_delivery::lanes::{Horizon, LaneId, Thirst};
+use teimoso_delivery::machine::{Recovery, Resting, recover};
+use teimoso_delivery::model::{DeliveryState, Key, LaneKey, LaneRecord, Millis, Progress};
+use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome};
+
+use super::Op;
+use crate::core::{Fresh, resting_count};
+use crate::fault;
+use crate::rows::{self, progress_columns};
+use crate::shared::Shared;
+
+/// What becomes true in memory when the commit is durable.
+pub(super) enum Effect {
+    OpenLane(LaneId, LaneKey),
+    Due(LaneId, Millis, Key),
+    Fresh(Key, Fresh, Millis),
+    Settled(Key),
+    Forget(Key),
+    Journaled(Key),
+    Refill(Thirst<Key>, Vec<(Millis, Key)>),
+}
+
+/// An operation's answer, in the order of the operations.
+pub(super) enum Answer {
+    Accepted(Vec<std::result::Result<Accepted, Rejection>>),
+    Cancelled(CancelOutcome),
+    Retried(RetryOutcome),
+    Replay(Replay),
+    FoundReplay(Option<Replay>),
+}
+
+/// A delivery's row, as commands need it.
+pub(super) struct DeliveryRow {
+    pub state: DeliveryState,
+    pub lane: LaneId,
+    pub due: Millis,
+    pub progress: Progress,
+}
+
+/// See the module's documentation.
+pub(super) struct Batch<'a> {
+    pub conn: &'a Connection,
+    pub shared: &'a Shared,
+    pub now: Millis,
+    pub counts: Counts,
+    pub effects: Vec<Effect>,
+    pub answers: VecDeque<Answer>,
+    pub new_lanes: HashMap<LaneKey, LaneId>,
+    pub applications: HashMap<teimoso_delivery::model::Application, i64>,
+    /// Taken out of the due index ahead of the commit; put back if it fails.
+    taken_out: Vec<(LaneId, Millis, Key)>,
+    counted: Counts,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(conn: &'a Connection, shared: &'a Shared, now: Millis) -> Self {
+        let counts = shared.core().counts;
+        Self {
+            conn,
+            shared,
+            now,
+            counts,
+            effects: Vec::new(),
+            answers: VecDeque::new(),
+            new_lanes: HashMap::new(),
+            applications: HashMap::new(),
+            taken_out: Vec::new(),
+            counted: counts,
+        }
+    }
+
+    pub(super) fn delivery(&self, key: Key) -> Result<Option<DeliveryRow>> {
+        use rusqlite::OptionalExtension;
+        let sql = concat!("SELECT d.state, d.lane, d.due, ", progress_columns!(), " FROM delivery d WHERE d.id = ?1");
+        let read = |row: &rusqlite::Row<'_>| {
+            let state = DeliveryState::from_tag(row.get(0)?);
+            Ok(DeliveryRow {
+                state: state.ok_or_else(|| rows::unreadable(0, "an unknown state"))?,
+                lane: LaneId(row.get(1)?),
+                due: rows::millis(row.get(2)?),
+                progress: rows::progress(row, 3)?,
+            })
+        };
+        self.conn.prepare_cached(sql)?.query_row([key.raw()], read).optional()
+    }
+
+    /// Moves a delivery to where it rests: file now, counters and due index with the commit.
+    pub(super) fn rest(
+        &mut self,
+        key: Key,
+        lane: LaneId,
+        was: &DeliveryRow,
+        resting: Resting,
+        progress: Progress,
+        at: Millis,
+    ) -> Result<()> {
+        if !was.state.is_final() {
+            self.execute("DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3", (
+                lane.0,
+                rows::raw_millis(was.due),
+                key.raw(),
+            ))?;
+        }
+        self.uncount(was);
+        match resting {
+            Resting::Delivered => self.end(key, DeliveryState::Delivered, None, progress, at),
+            Resting::Dead(reason) => self.end(key, DeliveryState::Dead, Some(reason.tag()), progress, at),
+            Resting::Cancelled => self.end(key, DeliveryState::Cancelled, None, progress, at),
+            Resting::Due(due, why) => {
+                self.due_again(key, lane, due, Progress { why, ..progress })?;
+                self.effects.push(Effect::Due(lane, due, key));
+                Ok(())
+            }
+        }
+    }
+
+    fn uncount(&mut self, was: &DeliveryRow) {
+        let count = match was.state {
+            DeliveryState::Delivered => &mut self.counts.delivered,
+            DeliveryState::Dead => &mut self.counts.dead,
+            DeliveryState::Cancelled => &mut self.counts.cancelled,
+            _ => resting_count(&mut self.counts, &was.progress),
+        };
+        *count = count.saturating_sub(1);
+    }
+
+    fn end(
+        &mut self,
+        key: Key,
+        state: DeliveryState,
+        reason: Option<u8>,
+        progress: Progress,
+        at: Millis,
+    ) -> Result<()> {
+        match state {
+            DeliveryState::Delivered => self.counts.delivered += 1,
+            DeliveryState::Cancelled => self.counts.cancelled += 1,
+            _ => self.counts.dead += 1,
+        }
+        let sql = "UPDATE delivery SET state = ?2, reason = ?3, attempts = ?4, first_attempt_at = ?5,
+            recoveries = ?6, finished_at = ?7 WHERE id = ?1";
+        self.execute(sql, (
+            key.raw(),
+            state.tag(),
+            reason,
+            progress.attempts,
+            progress.first_attempt_at.map(rows::raw_millis),
+            progress.recoveries,
+            rows::raw_millis(at),
+        ))
+    }
+
+    fn due_again(&mut self, key: Key, lane: LaneId, due: Millis, progress: Progress) -> Result<()> {
+        *resting_count(&mut self.counts, &progress) += 1;
+        let sql = "UPDATE delivery SET state = ?2, due = ?3, why = ?4, attempts = ?5, budget_from = ?6,
+            first_attempt_at = ?7, recoveries = ?8, reason = NULL, finished_at = NULL WHERE id = ?1";
+        self.execute(sql, (
+            key.raw(),
+            progress.resting_state().tag(),
+            rows::raw_millis(due),
+            progress.why.tag(),
+            progress.attempts,
+            progress.budget_from,
+            progress.first_attempt_at.map(rows::raw_millis),
+            progress.recoveries,
+        ))?;
+        self.insert_due(lane, due, key)
+    }
+
+    pub(super) fn insert_due(&self, lane: LaneId, due: Millis, key: Key) -> Result<()> {
+        self.execute("INSERT INTO due VALUES (?1, ?2, ?3)", (lane.0, rows::raw_millis(due), key.raw()))
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
+        self.conn.prepare_cached(sql)?.execute(params).map(drop)
+    }
+
+    /// Takes a delivery out of the due index before the commit, so that nobody claims it meanwhile.
+    /// `false`: somebody works on it.
+    pub(super) fn take_out(&mut self, row: &DeliveryRow, key: Key) -> bool {
+        let core = &mut *self.shared.core();
+        if core.leases.contains_key(&key) {
+            return false;
+        }
+        if core.lanes.remove(row.lane, row.due, key, self.now) {
+            self.taken_out.push((row.lane, row.due, key));
+        }
+        true
+    }
+
+    /// Durably notes that these are leased.
+    pub(super) fn start(&mut self, keys: &[Key]) -> Result<()> {
+        for key in keys {
+            self.execute("INSERT OR IGNORE INTO leased VALUES (?1, 0)", [key.raw()])?;
+            self.effects.push(Effect::Journaled(*key));
+        }
+        Ok(())
+    }
+
+    /// Notes what was claimed a while ago and is still being worked on (G6).
+    pub(super) fn journal(&mut self, waiting: &mut VecDeque<(Millis, Key)>, linger: Duration) -> Result<()> {
+        let mut keys = Vec::new();
+        {
+            let core = &mut *self.shared.core();
+            waiting.extend(core.journal.drain(..).map(|key| (self.now, key)));
+            while let Some((claimed, key)) = waiting.front().copied() {
+                if self.now.since(claimed) < linger {
+                    break;
+                }
+                waiting.pop_front();
+                let unwritten = core.leases.get(&key).is_some_and(|l| !l.journaled && !l.settling);
+                if unwritten {
+                    keys.push(key);
+                }
+            }
+        }
+        self.start(&keys)
+    }
+
+    /// Leases that ended without a settlement, in this process: the same rule as after a death.
+    pub(super) fn recover(&mut self, keys: &[Key]) -> Result<()> {
+        for key in keys {
+            let wished = self.shared.core().leases.get(key).is_some_and(|leased| leased.cancel_wished);
+            self.recover_one(*key, wished)?;
+        }
+        Ok(())
+    }
+
+    /// Everything that the last process left in flight.
+    pub(super) fn recover_leased(&mut self) -> Result<()> {
+        let mut select = self.conn.prepare("SELECT delivery, cancel FROM leased")?;
+        let leased = select.query_map([], |row| Ok((rows::key(row, 0)?, row.get(1)?)))?;
+        let leased: Vec<(Key, bool)> = leased.collect::<Result<_>>()?;
+        for (key, wished) in leased {
+            self.recover_one(key, wished)?;
+        }
+        self.execute("DELETE FROM leased", [])
+    }
+
+    fn recover_one(&mut self, key: Key, cancel_wished: bool) -> Result<()> {
+        self.execute("DELETE FROM leased WHERE delivery = ?1", [key.raw()])?;
+        let Some(row) = self.delivery(key)?.filter(|row| !row.state.is_final()) else { return Ok(()) };
+        let (resting, progress) = match recover(row.progress) {
+            Recovery::Due(progress) if cancel_wished => (Resting::Cancelled, progress),
+            Recovery::Due(progress) => (Resting::Due(self.now, progress.why), progress),
+            Recovery::Dead(reason, progress) => (Resting::Dead(reason), progress),
+        };
+        let lane = row.lane;
+        self.rest(key, lane, &row, resting, progress, self.now)?;
+        self.effects.push(Effect::Settled(key));
+        Ok(())
+    }
+
+    pub(super) fn save_lane(&self, lane: LaneId, record: LaneRecord) -> Result<()> {
+        let sql = "UPDATE lane SET not_before = ?2, why = ?3, allowance = ?4, openings = ?5 WHERE id = ?1";
+        self.execute(sql, (
+            lane.0,
+            record.not_before.map(|(at, _)| rows::raw_millis(at)),
+            record.not_before.map(|(_, why)| pause_tag(why)),
+            record.allowance.map(std::num::NonZeroU32::get),
+            record.openings,
+        ))
+    }
+
+    pub(super) fn save_counts(&mut self) -> Result<()> {
+        if self.counts == self.counted {
+            return Ok(());
+        }
+        let c = &self.counts;
+        let raw = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let sql = "UPDATE counter SET accepted = ?1, pending = ?2, scheduled = ?3, delivered = ?4, dead = ?5,
+            cancelled = ?6, expunged = ?7 WHERE id = 1";
+        self.execute(sql, (
+            raw(c.accepted),
+            raw(c.pending),
+            raw(c.scheduled),
+            raw(c.delivered),
+            raw(c.dead),
+            raw(c.cancelled),
+            raw(c.expunged),
+        ))
+    }
+
+    /// Takes and gives back some pages, so that this commit succeeds only when there is room again.
+    pub(super) fn probe_room(&self) -> Result<()> {
+        self.conn.execute_batch(
+            "CREATE TABLE room(space BLOB); INSERT INTO room VALUES (zeroblob(262144)); DROP TABLE room;
+             UPDATE counter SET id = id;",
+        )
+    }
+
+    /// The crash windows just before the commit.
+    pub(super) fn fault_points(&self, ops: &[Op]) {
+        for op in ops {
+            match op {
+                Op::Accept(..) => fault::point("accept-before-commit"),
+                Op::Settle(..) => fault::point("settle-before-commit"),
+                _ => {}
+            }
+        }
+    }
+
+    /// The commit failed: what was taken out early goes back.
+    pub(super) fn undo(self) {
+        let core = &mut *self.shared.core();
+        for (lane, due, key) in self.taken_out {
+            core.lanes.push(lane, due, key, self.now);
+        }
+        core.refilling = false;
+    }
+
+    /// The commit is durable.
+    pub(super) fn committed(self, ops: Vec<Op>) -> Committed {
+        Committed { counts: self.counts, effects: self.effects, answers: self.answers, ops }
+    }
+}
+
+/// A durable transaction whose effects and answers are still to be given out.
+pub(super) struct Committed {
+    counts: Counts,
+    effects: Vec<Effect>,
+    answers: VecDeque<Answer>,
+    ops: Vec<Op>,
+}
+
+impl Committed {
+    /// Makes memory agree with the file, then answers.
+    pub(super) fn publish(mut self, shared: &Shared, now: Millis) {
+        {
+            let core = &mut *shared.core();
+            core.counts = self.counts;
+            for effect in self.effects.drain(..) {
+                match effect {
+                    Effect::OpenLane(id, key) => {
+                        core.lanes.open(id, key, LaneRecord::default(), Horizon::All);
+                    }
+                    Effect::Due(lane, due, key) => core.lanes.push(lane, due, key, now),
+                    Effect::Fresh(key, fresh, due) => core.keep_fresh(key, fresh, due, now),
+                    Effect::Settled(key) => drop(core.leases.remove(&key)),
+                    Effect::Forget(key) => drop(core.take_fresh(key)),
+                    Effect::Journaled(key) => {
+                        if let Some(leased) = core.leases.get_mut(&key) {
+                            leased.journaled = true;
+                        }
+                    }
+                    Effect::Refill(thirst, entries) => core.refill(&thirst, entries, now),
+                }
+            }
+        }
+        self.answer(shared);
+    }
+
+    fn answer(mut self, shared: &Shared) {
+        for op in std::mem::take(&mut self.ops) {
+            match op {
+                Op::Settle(batch, reply) => {
+                    shared.note_saved(batch.len());
+                    drop(reply.send(Ok(())));
+                }
+                Op::Start(_, reply) => drop(reply.send(Ok(()))),
+                Op::Recover(_) | Op::Tick | Op::Close(_) => {}
+                other => self.answer_with_result(other),
+            }
+        }
+    }
+
+    fn answer_with_result(&mut self, op: Op) {
+        match (op, self.answers.pop_front()) {
+            (Op::Accept(_, reply), Some(Answer::Accepted(answer))) => drop(reply.send(Ok(answer))),
+            (Op::Cancel(_, reply), Some(Answer::Cancelled(answer))) => drop(reply.send(Ok(answer))),
+            (Op::Retry(_, _, reply), Some(Answer::Retried(answer))) => drop(reply.send(Ok(answer))),
+            (Op::StartReplay(_, _, reply), Some(Answer::Replay(answer))) => drop(reply.send(Ok(answer))),
+            (Op::CancelReplay(_, reply), Some(Answer::FoundReplay(answer))) => drop(reply.send(Ok(answer))),
+            // A dropped reply tells its asker that the store is closed: never a wrong answer.
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn pause_tag(why: teimoso_delivery::model::PauseWhy) -> u8 {
+    match why {
+        teimoso_delivery::model::PauseWhy::RetryAfter => 1,
+        teimoso_delivery::model::PauseWhy::Breaker => 2,
+    }
+}

@@ -1,0 +1,321 @@
+//! The writer: one OS thread owns the write connection and commits whatever is queued, together.
+//!
+//! No artificial delay: while one commit is being synced the next batch forms by itself. Accepts,
+//! settlements, commands and attempt records share the commit. A failed commit answers an error to its
+//! whole batch; settlements are kept and committed first when the disk has room again.
+
+mod accept;
+mod batch;
+mod command;
+mod expire;
+mod names;
+mod refill;
+mod replay;
+mod settle;
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use teimoso_delivery::lanes::LaneId;
+use teimoso_delivery::model::{DeliveryId, Key, LaneRecord, Millis, NewEvent, ReplayId};
+use teimoso_delivery::store::{
+    Accepted, CancelOutcome, NewReplay, Rejection, Replay, RetryOutcome, Settlement, StoreError, StoreErrorKind,
+};
+use tokio::sync::oneshot;
+
+use crate::error::{closed, store_error};
+use crate::fault;
+use crate::rows;
+use crate::shared::{Health, Shared};
+use batch::Batch;
+pub(crate) use names::{event_named, id_digest};
+pub(crate) use refill::read_on;
+pub(crate) use replay::{estimate, find as find_replay};
+
+/// Most items of one commit …
+const BATCH_ITEMS: usize = 4_096;
+/// … and most payload bytes.
+const BATCH_BYTES: usize = 4 << 20;
+/// A claim that is settled sooner than this leaves no row in `leased`.
+const JOURNAL_LINGER: Duration = Duration::from_millis(5);
+/// How often a full disk is tried again.
+const FULL_RETRY: Duration = Duration::from_secs(1);
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// A settlement whose slot is already free.
+#[derive(Debug)]
+pub(crate) struct Settling {
+    pub key: Key,
+    pub settlement: Settlement,
+    pub lane: LaneId,
+    pub lane_record: Option<LaneRecord>,
+}
+
+/// What the writer is asked.
+pub(crate) enum Op {
+    Accept(Vec<NewEvent>, Reply<Vec<Result<Accepted, Rejection>>>),
+    Settle(Vec<Settling>, Reply<()>),
+    /// Durably note that these are leased: at-most-once, and after an unclean end.
+    Start(Vec<Key>, Reply<()>),
+    /// Leases that ended without a settlement.
+    Recover(Vec<Key>),
+    Cancel(DeliveryId, Reply<CancelOutcome>),
+    Retry(DeliveryId, bool, Reply<RetryOutcome>),
+    StartReplay(NewReplay, u64, Reply<Replay>),
+    CancelReplay(ReplayId, Reply<Option<Replay>>),
+    /// Something may have to be journaled, read on or replayed.
+    Tick,
+    Close(oneshot::Sender<()>),
+}
+
+impl Op {
+    fn items(&self) -> usize {
+        match self {
+            Self::Accept(events, _) => events.len(),
+            Self::Settle(batch, _) => batch.len(),
+            Self::Start(keys, _) | Self::Recover(keys) => keys.len(),
+            _ => 1,
+        }
+    }
+
+    /// Payload bytes, for the bounds of a commit and of the queue.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Accept(events, _) => events.iter().map(|event| event.payload.len() + 256).sum(),
+            _ => 0,
+        }
+    }
+
+    fn refuse(self, shared: &Shared, error: StoreError) {
+        match self {
+            Self::Accept(_, reply) => drop(reply.send(Err(error))),
+            Self::Settle(batch, reply) => {
+                shared.note_saved(batch.len());
+                drop(reply.send(Err(error)));
+            }
+            Self::Start(_, reply) => drop(reply.send(Err(error))),
+            Self::Cancel(_, reply) => drop(reply.send(Err(error))),
+            Self::Retry(_, _, reply) => drop(reply.send(Err(error))),
+            Self::StartReplay(_, _, reply) => drop(reply.send(Err(error))),
+            Self::CancelReplay(_, reply) => drop(reply.send(Err(error))),
+            Self::Recover(_) | Self::Tick => {}
+            Self::Close(done) => {
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(
+    conn: Connection,
+    shared: Arc<Shared>,
+    checkpoints: Sender<()>,
+) -> std::io::Result<(Sender<Op>, JoinHandle<()>)> {
+    let (sender, receiver) = channel();
+    let thread = std::thread::Builder::new().name("teimoso-writer".into()).spawn(move || {
+        Writer::new(conn, shared, checkpoints).run(&receiver);
+    })?;
+    Ok((sender, thread))
+}
+
+struct Writer {
+    conn: Connection,
+    shared: Arc<Shared>,
+    checkpoints: crate::checkpoint::Trigger,
+    names: names::Names,
+    expiry: expire::Expiry,
+    replays: replay::Replays,
+    /// Settlements that a full disk refused. Committed first, as soon as there is room.
+    unsaved: Vec<Op>,
+    /// Claims that may still have to be journaled, with the time of their claim.
+    journal: std::collections::VecDeque<(Millis, Key)>,
+}
+
+impl Writer {
+    fn new(mut conn: Connection, shared: Arc<Shared>, checkpoints: Sender<()>) -> Self {
+        let checkpoints = crate::checkpoint::Trigger::install(&mut conn, checkpoints);
+        let names = names::Names::load(&conn).unwrap_or_default();
+        let replays = replay::Replays::load(&conn, shared.ids).unwrap_or_default();
+        let expiry = expire::Expiry::new(shared.options.retention);
+        let (unsaved, journal) = (Vec::new(), std::collections::VecDeque::new());
+        Self { conn, shared, checkpoints, names, expiry, replays, unsaved, journal }
+    }
+
+    fn run(mut self, queue: &Receiver<Op>) {
+        loop {
+            let Some(mut ops) = self.next_ops(queue) else { break };
+            let close = take_close(&mut ops);
+            self.commit(ops);
+            if let Some(done) = close {
+                self.finish(queue);
+                // The connection must be gone when the closer goes on: it may open the file again.
+                drop(self);
+                let _ = done.send(());
+                return;
+            }
+        }
+        self.finish(queue);
+    }
+
+    /// Waits for work or for the next thing that is due by itself; `None` when every sender is gone.
+    fn next_ops(&mut self, queue: &Receiver<Op>) -> Option<Vec<Op>> {
+        let first = match self.next_timer() {
+            None => queue.recv().ok()?,
+            Some(wait) => match queue.recv_timeout(wait) {
+                Ok(op) => op,
+                Err(RecvTimeoutError::Timeout) => Op::Tick,
+                Err(RecvTimeoutError::Disconnected) => return None,
+            },
+        };
+        let (mut items, mut bytes) = (first.items(), first.bytes());
+        let mut ops = vec![first];
+        while items < BATCH_ITEMS && bytes < BATCH_BYTES {
+            let Ok(op) = queue.try_recv() else { break };
+            items += op.items();
+            bytes += op.bytes();
+            ops.push(op);
+        }
+        self.shared.note_taken(bytes);
+        Some(ops)
+    }
+
+    fn next_timer(&self) -> Option<Duration> {
+        let now = self.shared.clock.now();
+        let journal = self.journal.front().map(|(claimed, _)| claimed.after(JOURNAL_LINGER).since(now));
+        let full = (self.shared.health() == Health::Full).then_some(FULL_RETRY);
+        let replay = self.replays.next_step();
+        let expiry = self.expiry.next_step(now);
+        [journal, full, replay, expiry].into_iter().flatten().min()
+    }
+
+    fn commit(&mut self, ops: Vec<Op>) {
+        if let Health::Failed(error) = self.shared.health() {
+            ops.into_iter().for_each(|op| op.refuse(&self.shared, error.clone()));
+            return;
+        }
+        self.checkpoints.before_commit(&self.conn);
+        let mut ops: Vec<Op> = std::mem::take(&mut self.unsaved).into_iter().chain(ops).collect();
+        let now = self.shared.clock.now();
+        match self.transact(&mut ops, now) {
+            Ok(batch) => {
+                self.shared.recovered();
+                fault::point("after-commit");
+                batch.publish(&self.shared, now);
+            }
+            Err(error) => self.fail(ops, &error),
+        }
+        self.shared.changed.notify_one();
+    }
+
+    /// One transaction over all of `ops`; their answers wait in the returned batch.
+    fn transact(&mut self, ops: &mut Vec<Op>, now: Millis) -> rusqlite::Result<batch::Committed> {
+        let mut batch = Batch::new(&self.conn, &self.shared, now);
+        self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let done = (|| {
+            for op in ops.iter_mut() {
+                apply(&mut batch, &mut self.names, &mut self.replays, op)?;
+            }
+            batch.journal(&mut self.journal, JOURNAL_LINGER)?;
+            self.replays.step(&mut batch)?;
+            self.expiry.step(&mut batch, &mut self.names, ops.len() <= 1)?;
+            batch.refill()?;
+            if self.shared.health() == Health::Full {
+                batch.probe_room()?;
+            }
+            batch.save_counts()?;
+            batch.fault_points(ops);
+            self.conn.prepare_cached("COMMIT")?.execute([])?;
+            Ok(())
+        })();
+        match done {
+            Ok(()) => Ok(batch.committed(std::mem::take(ops))),
+            Err(error) => {
+                batch.undo();
+                self.names.rolled_back(&self.conn);
+                Err(error)
+            }
+        }
+    }
+
+    /// The whole batch failed: nothing of it happened, and everybody hears so.
+    fn fail(&mut self, ops: Vec<Op>, error: &rusqlite::Error) {
+        if !self.conn.is_autocommit() {
+            drop(self.conn.execute_batch("ROLLBACK"));
+        }
+        self.replays = replay::Replays::load(&self.conn, self.shared.ids).unwrap_or_default();
+        let error = store_error(error);
+        self.shared.failed(&error);
+        let keep = error.kind() != StoreErrorKind::Failed;
+        for op in ops {
+            match op {
+                Op::Settle(..) | Op::Recover(_) if keep => self.unsaved.push(op),
+                other => other.refuse(&self.shared, error.clone()),
+            }
+        }
+    }
+
+    /// Commits what is still queued and leaves the file tidy.
+    fn finish(&mut self, queue: &Receiver<Op>) {
+        let mut rest = Vec::new();
+        while let Ok(op) = queue.try_recv() {
+            match op {
+                Op::Settle(..) | Op::Recover(_) => rest.push(op),
+                other => other.refuse(&self.shared, closed()),
+            }
+        }
+        if !rest.is_empty() || !self.unsaved.is_empty() {
+            self.commit(rest);
+        }
+        for op in std::mem::take(&mut self.unsaved) {
+            op.refuse(&self.shared, closed());
+        }
+        let tidy = rows::set_meta(&self.conn, "clean", 1);
+        if tidy.is_ok() {
+            drop(self.conn.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);"));
+        }
+    }
+}
+
+fn take_close(ops: &mut Vec<Op>) -> Option<oneshot::Sender<()>> {
+    let at = ops.iter().position(|op| matches!(op, Op::Close(_)))?;
+    match ops.remove(at) {
+        Op::Close(done) => Some(done),
+        _ => None,
+    }
+}
+
+fn apply(
+    batch: &mut Batch<'_>,
+    names: &mut names::Names,
+    replays: &mut replay::Replays,
+    op: &mut Op,
+) -> rusqlite::Result<()> {
+    match op {
+        Op::Accept(events, _) => batch.accept(names, events),
+        Op::Settle(settlings, _) => batch.settle(settlings),
+        Op::Start(keys, _) => batch.start(keys),
+        Op::Recover(keys) => batch.recover(keys),
+        Op::Cancel(id, _) => batch.cancel(*id),
+        Op::Retry(id, explicit, _) => batch.retry(*id, *explicit),
+        Op::StartReplay(replay, estimated, _) => batch.start_replay(replays, *replay, *estimated),
+        Op::CancelReplay(id, _) => batch.cancel_replay(replays, *id),
+        Op::Tick | Op::Close(_) => Ok(()),
+    }
+}
+
+/// What was in flight when the last process died: decided and committed before anything is claimed.
+pub(crate) fn recover_leased(conn: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+    let now = shared.clock.now();
+    let mut batch = Batch::new(conn, shared, now);
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    batch.recover_leased()?;
+    batch.save_counts()?;
+    conn.execute_batch("COMMIT")?;
+    batch.committed(Vec::new()).publish(shared, now);
+    Ok(())
+}

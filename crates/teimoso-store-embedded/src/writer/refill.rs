@@ -1,0 +1,41 @@
+//! Moving the horizon: reading on where a lane's due index in memory ends, between two commits.
+
+use rusqlite::Result;
+use teimoso_delivery::lanes::{Horizon, Thirst};
+use teimoso_delivery::model::{Key, Millis};
+
+use super::batch::{Batch, Effect};
+use crate::rows;
+
+impl Batch<'_> {
+    /// Reads on for every lane that runs dry. The rows of this very transaction are seen, and what it
+    /// will push lies within the horizon it reads up to or is already there: a push is idempotent.
+    pub(super) fn refill(&mut self) -> Result<()> {
+        if !self.shared.core().lanes.is_thirsty() {
+            return Ok(());
+        }
+        let thirsty = self.shared.core().lanes.take_thirsty();
+        for thirst in thirsty {
+            let found = read_on(self.conn, &thirst)?;
+            self.effects.push(Effect::Refill(thirst, found));
+        }
+        Ok(())
+    }
+}
+
+/// The next `want` entries of a lane beyond its horizon, in order.
+pub(crate) fn read_on(conn: &rusqlite::Connection, thirst: &Thirst<Key>) -> Result<Vec<(Millis, Key)>> {
+    let (due, key) = match thirst.horizon {
+        Horizon::All => return Ok(Vec::new()),
+        Horizon::Nothing => (-1, -1),
+        Horizon::UpTo(due, key) => (rows::raw_millis(due), key.raw()),
+    };
+    let sql = "SELECT due, delivery FROM due WHERE lane = ?1 AND (due, delivery) > (?2, ?3)
+        ORDER BY due, delivery LIMIT ?4";
+    let want = i64::try_from(thirst.want).unwrap_or(i64::MAX);
+    let mut select = conn.prepare_cached(sql)?;
+    let found = select.query_map((thirst.lane.0, due, key, want), |row| {
+        Ok((rows::millis(row.get(0)?), rows::key(row, 1)?))
+    })?;
+    found.collect()
+}

@@ -1,0 +1,70 @@
+//! Settling: where a delivery comes to rest, with the record of the attempt, in one atomic step.
+
+use rusqlite::Result;
+use teimoso_delivery::machine::resting;
+use teimoso_delivery::model::Key;
+use teimoso_delivery::store::Settlement;
+
+use super::Settling;
+use super::batch::{Batch, DeliveryRow, Effect};
+use crate::fault;
+use crate::rows;
+
+/// What the lease knew, read once under the lock.
+struct Was {
+    row: DeliveryRow,
+    journaled: bool,
+    cancel_wished: bool,
+}
+
+impl Batch<'_> {
+    pub(super) fn settle(&mut self, batch: &[Settling]) -> Result<()> {
+        let known: Vec<Option<Was>> = {
+            let core = self.shared.core();
+            batch.iter().map(|settling| was(&core, settling)).collect()
+        };
+        for (settling, was) in batch.iter().zip(known) {
+            if let Some(was) = was {
+                self.settle_one(settling, &was)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle_one(&mut self, settling: &Settling, was: &Was) -> Result<()> {
+        let (key, settlement) = (settling.key, &settling.settlement);
+        self.record(key, settlement)?;
+        fault::point("settle-half");
+        let rest = resting(settlement.next, was.row.due, was.row.progress.why, was.cancel_wished);
+        self.rest(key, settling.lane, &was.row, rest, settlement.progress, settlement.at)?;
+        if was.journaled {
+            self.execute("DELETE FROM leased WHERE delivery = ?1", [key.raw()])?;
+        }
+        if let Some(record) = settling.lane_record {
+            self.save_lane(settling.lane, record)?;
+        }
+        self.effects.push(Effect::Settled(key));
+        Ok(())
+    }
+
+    fn record(&self, key: Key, settlement: &Settlement) -> Result<()> {
+        let Some(attempt) = &settlement.record else { return Ok(()) };
+        let mut insert = self.conn.prepare_cached(rows::INSERT_ATTEMPT)?;
+        rows::insert_attempt(&mut insert, key, attempt).map(drop)
+    }
+}
+
+fn was(core: &crate::core::Core, settling: &Settling) -> Option<Was> {
+    let leased = core.leases.get(&settling.key)?;
+    let progress = leased.progress?;
+    Some(Was {
+        row: DeliveryRow {
+            state: progress.resting_state(),
+            lane: leased.lane,
+            due: leased.due,
+            progress,
+        },
+        journaled: leased.journaled,
+        cancel_wished: leased.cancel_wished,
+    })
+}

@@ -1,0 +1,139 @@
+//! The arguments of `teimoso serve`. Deliberately absent: what only the wiring knows, such as thread counts.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ipnet::IpNet;
+use teimoso_retry::Preset;
+
+use crate::units;
+
+const EXAMPLES: &str = "\
+Examples:
+  teimoso serve                                       events in ./teimoso-data, API on 127.0.0.1:8080
+  teimoso serve --allow-net 127.0.0.0/8               deliver to this machine, too
+  teimoso serve --store memory: --policy webhook      nothing is kept; five quick attempts
+
+The first SIGINT or SIGTERM drains: no new attempts, the running ones end. A second one exits at once.
+Every flag can be set by the variable named beside it; the flag wins.";
+
+/// Accept events and deliver them until stopped.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ServeArgs {
+    /// Where the API listens; port 0 takes a free one
+    #[arg(long, env = "TEIMOSO_LISTEN", value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// Where events are kept: a directory, or memory: to lose them with the process
+    #[arg(long, env = "TEIMOSO_STORE", value_name = "DIR|memory:", default_value = "./teimoso-data")]
+    pub store: StoreLocation,
+    /// Policy of events that name none: webhook or patient, see `teimoso policy list` [default: patient]
+    #[arg(long, env = "TEIMOSO_POLICY", value_name = "NAME", value_parser = delivery_policy)]
+    pub policy: Option<Preset>,
+    /// Allow deliveries to this private or reserved network, such as 10.1.0.0/16; may be repeated
+    #[arg(long, env = "TEIMOSO_ALLOW_NET", value_name = "CIDR", value_delimiter = ',')]
+    pub allow_net: Vec<IpNet>,
+    /// Listen beyond loopback although the API asks nobody who they are
+    #[arg(long)]
+    pub insecure_no_auth: bool,
+    /// Which attempts get a line on stderr
+    #[arg(long, env = "TEIMOSO_ATTEMPT_LINES", value_name = "WHICH", value_enum, default_value = "all")]
+    pub attempt_lines: AttemptLines,
+    /// How long finished deliveries are kept (ms, s, m, h, d)
+    #[arg(long, env = "TEIMOSO_RETENTION", value_name = "DURATION", default_value = "7d")]
+    #[arg(value_parser = units::positive_duration)]
+    pub retention: Duration,
+    /// The largest payload that is accepted, in bytes (B, kB, MB, KiB, MiB)
+    #[arg(long, env = "TEIMOSO_MAX_PAYLOAD", value_name = "SIZE", default_value = "1MiB", value_parser = payload)]
+    pub max_payload: usize,
+    /// How many attempts may be on the wire at once
+    #[arg(long, env = "TEIMOSO_IN_FLIGHT", value_name = "N", default_value = "1024", value_parser = in_flight)]
+    pub in_flight: NonZeroU32,
+    /// How long one attempt may take, its answer's body included (ms, s, m) [default: the policy's]
+    #[arg(long, env = "TEIMOSO_ATTEMPT_TIMEOUT", value_name = "DURATION", value_parser = attempt_timeout)]
+    pub attempt_timeout: Option<Duration>,
+}
+
+/// Which attempts get a line on stderr.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AttemptLines {
+    /// Every attempt.
+    All,
+    /// Those that did not deliver.
+    Failures,
+    /// None.
+    Off,
+}
+
+/// Where events are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoreLocation {
+    /// The embedded store in this directory.
+    Directory(PathBuf),
+    /// Memory: everything is lost with the process.
+    Memory,
+}
+
+impl FromStr for StoreLocation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StoreLocation, String> {
+        match text {
+            "" => Err("a directory, or memory:".to_owned()),
+            "memory:" => Ok(StoreLocation::Memory),
+            _ if text.contains("://") => {
+                Err("this build keeps events in a directory or in memory: only".to_owned())
+            }
+            _ => Ok(StoreLocation::Directory(directory(text))),
+        }
+    }
+}
+
+fn directory(text: &str) -> PathBuf {
+    let Ok(path): Result<_, Infallible> = text.parse();
+    path
+}
+
+/// The presets that know how to treat a delivery; the others are for clients, which have a caller to ask.
+fn delivery_policy(text: &str) -> Result<Preset, String> {
+    match text.parse() {
+        Ok(preset @ (Preset::Webhook | Preset::Patient)) => Ok(preset),
+        Ok(client) => Err(format!("{client} is a policy for clients; deliveries take webhook or patient")),
+        Err(_) => Err("deliveries take webhook or patient".to_owned()),
+    }
+}
+
+/// A payload has to fit into memory several times over.
+const PAYLOAD_MAX_BYTES: u64 = 256 << 20;
+
+fn payload(text: &str) -> Result<usize, String> {
+    match units::size_bytes(text)? {
+        bytes @ 1..=PAYLOAD_MAX_BYTES => usize::try_from(bytes).map_err(|error| error.to_string()),
+        _ => Err("must be from 1B to 256MiB".to_owned()),
+    }
+}
+
+/// The most attempts one process may have on the wire; each is a socket.
+const IN_FLIGHT_MAX: u32 = 65_536;
+
+fn in_flight(text: &str) -> Result<NonZeroU32, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &NonZeroU32| number.get() <= IN_FLIGHT_MAX)
+        .ok_or_else(|| format!("must be a number from 1 to {IN_FLIGHT_MAX}"))
+}
+
+/// A lease outlives the attempt by 5 s and is 30 s long (G5).
+const ATTEMPT_TIMEOUT_MAX: Duration = Duration::from_secs(24);
+
+fn attempt_timeout(text: &str) -> Result<Duration, String> {
+    match units::positive_duration(text)? {
+        timeout if timeout <= ATTEMPT_TIMEOUT_MAX => Ok(timeout),
+        _ => Err("must be at most 24s: a lease of 30s has to outlive the attempt by more than 5s".to_owned()),
+    }
+}

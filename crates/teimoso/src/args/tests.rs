@@ -1,0 +1,118 @@
+use std::time::Duration;
+
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(line.split(' '))
+}
+
+fn refused(line: &str) -> ErrorKind {
+    parse(line).expect_err(line).kind()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn serve_has_the_documented_defaults() {
+    let Command::Serve(args) = parse("teimoso serve").expect("parses").command else { panic!("not serve") };
+    assert_eq!(args.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(args.store, StoreLocation::Directory("./teimoso-data".into()));
+    assert_eq!(args.policy, None);
+    assert_eq!(args.attempt_lines, AttemptLines::All);
+    assert_eq!(args.retention, Duration::from_secs(7 * 86_400));
+    assert_eq!((args.max_payload, args.in_flight.get()), (1 << 20, 1_024));
+    assert_eq!(args.attempt_timeout, None);
+    assert!(!args.insecure_no_auth && args.allow_net.is_empty());
+}
+
+#[test]
+fn serve_takes_several_networks() {
+    let line = "teimoso serve --allow-net 127.0.0.0/8 --allow-net fd00::/8 --store memory:";
+    let Command::Serve(args) = parse(line).expect("parses").command else { panic!("not serve") };
+    let nets: Vec<_> = args.allow_net.iter().map(ToString::to_string).collect();
+    assert_eq!(nets, ["127.0.0.0/8", "fd00::/8"]);
+    assert_eq!(args.store, StoreLocation::Memory);
+}
+
+#[test]
+fn values_are_refused_at_the_edge() {
+    let lines = [
+        "teimoso serve --listen 8080",
+        "teimoso serve --store redis://127.0.0.1",
+        "teimoso serve --policy standard",
+        "teimoso serve --allow-net 127.0.0.1/99",
+        "teimoso serve --retention 0s",
+        "teimoso serve --max-payload 1GiB",
+        "teimoso serve --in-flight 0",
+        "teimoso serve --attempt-timeout 25s",
+        "teimoso send http://x --data @",
+        "teimoso send http://x --header nocolon",
+        "teimoso send http://x --at tomorrow",
+        "teimoso events list --server ftp://x",
+        "teimoso policy show webhook --attempts 0",
+        "teimoso policy show nothing",
+    ];
+    for line in lines {
+        assert_eq!(refused(line), ErrorKind::ValueValidation, "{line}");
+    }
+    assert_eq!(refused("teimoso deliveries list --state alive"), ErrorKind::InvalidValue);
+    assert_eq!(refused("teimoso dead replay --reason old"), ErrorKind::InvalidValue);
+    assert_eq!(refused("teimoso events list --limit 0"), ErrorKind::ValueValidation);
+}
+
+#[test]
+fn s2_12_send_without_a_url_is_a_usage_error() {
+    assert_eq!(refused("teimoso send"), ErrorKind::MissingRequiredArgument);
+    assert!(parse("teimoso send --ndjson -").is_ok());
+    assert!(parse("teimoso send http://x --ndjson -").is_ok());
+}
+
+#[test]
+fn s2_12_send_has_the_default_body() {
+    let Command::Send(args) = parse("teimoso send http://x").expect("parses").command else {
+        panic!("not send")
+    };
+    let body = r#"{"tipo":"pedido.pago","pedido":1234,"valor":99.9}"#;
+    assert_eq!(args.data, DataSource::Inline(body.to_owned()));
+}
+
+#[test]
+fn send_refuses_what_contradicts_itself() {
+    let lines = [
+        "teimoso send http://x --at 2026-01-01T00:00:00Z --after 1s",
+        "teimoso send --ndjson - --wait",
+        "teimoso send --ndjson - --data {}",
+    ];
+    for line in lines {
+        assert_eq!(refused(line), ErrorKind::ArgumentConflict, "{line}");
+    }
+}
+
+#[test]
+fn a_replay_says_which() {
+    assert_eq!(refused("teimoso dead replay"), ErrorKind::MissingRequiredArgument);
+    assert_eq!(refused("teimoso dead replay dlv_1 --all"), ErrorKind::ArgumentConflict);
+    assert_eq!(refused("teimoso dead replay --all --reason poison"), ErrorKind::ArgumentConflict);
+    assert!(parse("teimoso dead replay --reason poison --since 2h --rate 5/s --yes").is_ok());
+}
+
+#[test]
+fn header_lines_are_validated_and_trimmed() {
+    let line: HeaderLine = "X-Api-Key:  a: b ".parse().expect("a header");
+    assert_eq!(line, HeaderLine { name: "x-api-key".to_owned(), value: "a: b".to_owned() });
+    assert!("bad name: x".parse::<HeaderLine>().is_err());
+    assert!("name: a\nb".parse::<HeaderLine>().is_err());
+}
+
+#[test]
+fn the_language_may_stand_anywhere() {
+    for line in ["teimoso --lang pt-BR policy list", "teimoso policy list --lang pt-BR"] {
+        assert_eq!(parse(line).expect("parses").lang, Some(Language::Portuguese), "{line}");
+    }
+}

@@ -1,0 +1,114 @@
+//! The English catalogue. Deliberately absent: anything but words.
+
+use super::{Message, Printable as P, Standing, StoreName};
+use crate::sink::route::Answer;
+use crate::units::human_wait;
+
+pub(super) fn text(message: &Message<'_>) -> String {
+    match *message {
+        Message::Ready { url, store } => format!("teimoso: listening on {url}, {}", store_name(store)),
+        Message::SenderUp { url, redis: false } => format!("sender up, listening on {url}"),
+        Message::SenderUp { url, redis: true } => format!("sender up, listening to Redis at {url}"),
+        Message::Draining { in_flight } => {
+            format!("draining: {in_flight} attempts in flight; a second signal exits at once")
+        }
+        Message::Drained => "drained".to_owned(),
+        Message::AttemptStarts { number, event, url } => {
+            format!("-> attempt {number} of event {} to {}", P(event), P(url))
+        }
+        Message::Delivered { status } => format!("  delivered! HTTP {status}"),
+        Message::DestinationFailed { status } => format!("  HTTP {status}: the destination failed"),
+        Message::OurError { status } => format!("  HTTP {status}: our error, repeating is pointless"),
+        Message::Redirected { status, location: Some(location) } => {
+            format!("  HTTP {status}: redirects to {} are not followed", P(location))
+        }
+        Message::Redirected { status, location: None } => {
+            format!("  HTTP {status}: redirects are not followed")
+        }
+        Message::ConnectionFailed { reason } => format!("  connection failed: {}", P(reason)),
+        Message::Refused { reason, allow_flag } => format!("  not sent: {}{}", P(reason), allow(allow_flag)),
+        Message::Scheduled { wait, next, max } => {
+            format!("  scheduled in {} (attempt {next} of {max})", human_wait(wait))
+        }
+        Message::GaveUp { attempts } => {
+            format!("  gave up after {attempts} {}", attempts_word(attempts.into()))
+        }
+        Message::Buried { reason } => format!("  dead: {}", P(reason)),
+        Message::LanePaused { lane, until, why } => {
+            format!("{} is paused until {until} ({})", P(lane), P(why))
+        }
+        Message::StoreFailing { sentence } => format!("the store fails, deliveries wait: {}", P(sentence)),
+        Message::StoreRecovered => "the store works again".to_owned(),
+        Message::LinesLeftOut { attempts } => format!("({attempts} more attempts without a line)"),
+        Message::SinkReady { url } => format!("sink: listening on {url}"),
+        Message::SinkRequest { method, path, webhook_id, attempt, answer } => {
+            sink_request(method, path, webhook_id, attempt, answer)
+        }
+        Message::SinkStopped { count } => format!("sink: {count} requests received"),
+        Message::Waiting { delivery, state, attempts, max } => {
+            format!("{}: {}, {attempts} of {max} attempts made", P(delivery), P(state))
+        }
+        Message::Settled { delivery, standing, attempts } => {
+            let word = attempts_word(attempts);
+            format!("{}: {} after {attempts} {word}", P(delivery), standing_text(standing))
+        }
+        Message::ServerAway => "the server is out of reach; still waiting".to_owned(),
+        Message::NoDeliveries => "accepted, but no endpoint wants it: nothing is delivered".to_owned(),
+        Message::BatchProgress { accepted, failed } => format!("{accepted} accepted, {failed} refused"),
+        Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
+        Message::ReplayPlan { count, ambiguous: 0 } => format!("{count} dead deliveries to replay"),
+        Message::ReplayPlan { count, ambiguous } => format!(
+            "{count} dead deliveries to replay; {ambiguous} ambiguous ones left out (a repeat might double their \
+             effect: name them by id or --reason ambiguous)"
+        ),
+        Message::AskToProceed => "proceed? [y/N] ".to_owned(),
+        Message::NothingDone => "nothing was done".to_owned(),
+        Message::BulkProgress { done, of, failed } => format!("{done} of {of} done, {failed} failed"),
+        Message::ItemFailed { id, reason } => format!("{}: {}", P(id), P(reason)),
+        Message::NothingToShow => "nothing to show".to_owned(),
+        Message::MoreToShow { shown } => format!("{shown} shown, there are more: raise --limit"),
+    }
+}
+
+fn store_name(store: StoreName<'_>) -> String {
+    match store {
+        StoreName::Embedded(directory) => format!("store embedded at {directory}"),
+        StoreName::Memory => "store in memory".to_owned(),
+        StoreName::Redis(url) => format!("store redis at {url}"),
+    }
+}
+
+fn allow(flag: Option<&str>) -> String {
+    flag.map_or_else(String::new, |flag| format!(" (allow it with {flag})"))
+}
+
+fn attempts_word(attempts: u64) -> &'static str {
+    if attempts == 1 { "attempt" } else { "attempts" }
+}
+
+fn standing_text(standing: Standing<'_>) -> String {
+    match standing {
+        Standing::Delivered(Some(status)) => format!("delivered (HTTP {status})"),
+        Standing::Delivered(None) => "delivered".to_owned(),
+        Standing::Dead(reason) => format!("dead ({})", P(reason)),
+        Standing::Cancelled => "cancelled".to_owned(),
+    }
+}
+
+fn sink_request(method: &str, path: &str, id: Option<&str>, attempt: Option<u64>, answer: Answer) -> String {
+    let id = id.map_or_else(String::new, |id| format!(" {}", P(id)));
+    let attempt = attempt.map_or_else(String::new, |number| format!(" attempt {number}"));
+    format!("{method} {}{id}{attempt} -> {}", P(path), answer_text(answer))
+}
+
+fn answer_text(answer: Answer) -> String {
+    match answer {
+        Answer::Status(code) => code.to_string(),
+        Answer::Redirect => "302 to /ok".to_owned(),
+        Answer::Unavailable { retry_after_seconds } => format!("503, retry after {retry_after_seconds} s"),
+        Answer::Late(wait) => format!("200 in {} ms", wait.as_millis()),
+        Answer::Cut => "200, body cut".to_owned(),
+        Answer::Hang => "no answer".to_owned(),
+        Answer::Reset => "connection reset".to_owned(),
+    }
+}

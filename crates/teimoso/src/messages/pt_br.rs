@@ -1,0 +1,121 @@
+//! The Portuguese catalogue: S2.14's lines letter for letter, the rest in the same spelling.
+//! Deliberately absent: anything but words.
+
+use super::{Message, Printable as P, Standing, StoreName};
+use crate::sink::route::Answer;
+use crate::units::human_wait;
+
+pub(super) fn text(message: &Message<'_>) -> String {
+    match *message {
+        Message::Ready { url, store } => format!("teimoso: ouvindo em {url}, {}", store_name(store)),
+        Message::SenderUp { url, redis: false } => format!("enviador de pe, ouvindo em {url}"),
+        Message::SenderUp { url, redis: true } => format!("enviador de pe, ouvindo o Redis em {url}"),
+        Message::Draining { in_flight } => {
+            format!("encerrando: {in_flight} tentativas em andamento; um segundo sinal sai na hora")
+        }
+        Message::Drained => "encerrado".to_owned(),
+        Message::AttemptStarts { number, event, url } => {
+            format!("-> tentativa {number} do evento {} para {}", P(event), P(url))
+        }
+        Message::Delivered { status } => format!("  entregue! HTTP {status}"),
+        Message::DestinationFailed { status } => format!("  HTTP {status}: o destino falhou"),
+        Message::OurError { status } => format!("  HTTP {status}: erro nosso, nao adianta repetir"),
+        Message::Redirected { status, location: Some(location) } => {
+            format!("  HTTP {status}: redirecionamento para {} nao e seguido", P(location))
+        }
+        Message::Redirected { status, location: None } => {
+            format!("  HTTP {status}: redirecionamento nao e seguido")
+        }
+        Message::ConnectionFailed { reason } => format!("  falhou na conexao: {}", P(reason)),
+        Message::Refused { reason, allow_flag } => {
+            format!("  nao enviado: {}{}", P(reason), allow(allow_flag))
+        }
+        Message::Scheduled { wait, next, max } => {
+            format!("  agendado para daqui a {} (tentativa {next} de {max})", human_wait(wait))
+        }
+        Message::GaveUp { attempts } => {
+            format!("  desistiu depois de {attempts} {}", attempts_word(attempts.into()))
+        }
+        Message::Buried { reason } => format!("  morto: {}", P(reason)),
+        Message::LanePaused { lane, until, why } => {
+            format!("{} em pausa ate {until} ({})", P(lane), P(why))
+        }
+        Message::StoreFailing { sentence } => {
+            format!("os dados falham, as entregas esperam: {}", P(sentence))
+        }
+        Message::StoreRecovered => "os dados voltaram".to_owned(),
+        Message::LinesLeftOut { attempts } => format!("(mais {attempts} tentativas sem linha)"),
+        Message::SinkReady { url } => format!("destino de teste: ouvindo em {url}"),
+        Message::SinkRequest { method, path, webhook_id, attempt, answer } => {
+            sink_request(method, path, webhook_id, attempt, answer)
+        }
+        Message::SinkStopped { count } => format!("destino de teste: {count} requisicoes recebidas"),
+        Message::Waiting { delivery, state, attempts, max } => {
+            format!("{}: {}, {attempts} de {max} tentativas feitas", P(delivery), P(state))
+        }
+        Message::Settled { delivery, standing, attempts } => {
+            let word = attempts_word(attempts);
+            format!("{}: {} depois de {attempts} {word}", P(delivery), standing_text(standing))
+        }
+        Message::ServerAway => "o servidor nao responde; esperando".to_owned(),
+        Message::NoDeliveries => "aceito, mas nenhum destino o quer: nada sera entregue".to_owned(),
+        Message::BatchProgress { accepted, failed } => format!("{accepted} aceitos, {failed} recusados"),
+        Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
+        Message::ReplayPlan { count, ambiguous: 0 } => format!("{count} entregas mortas para reenviar"),
+        Message::ReplayPlan { count, ambiguous } => format!(
+            "{count} entregas mortas para reenviar; {ambiguous} ambiguas ficam de fora (repetir pode dobrar o efeito: \
+             diga o id ou --reason ambiguous)"
+        ),
+        Message::AskToProceed => "continuar? [s/N] ".to_owned(),
+        Message::NothingDone => "nada foi feito".to_owned(),
+        Message::BulkProgress { done, of, failed } => format!("{done} de {of} feitos, {failed} falharam"),
+        Message::ItemFailed { id, reason } => format!("{}: {}", P(id), P(reason)),
+        Message::NothingToShow => "nada a mostrar".to_owned(),
+        Message::MoreToShow { shown } => format!("{shown} mostrados, ha mais: aumente --limit"),
+    }
+}
+
+fn store_name(store: StoreName<'_>) -> String {
+    match store {
+        StoreName::Embedded(directory) => format!("dados embutidos em {directory}"),
+        StoreName::Memory => "dados na memoria".to_owned(),
+        StoreName::Redis(url) => format!("dados no Redis em {url}"),
+    }
+}
+
+fn allow(flag: Option<&str>) -> String {
+    flag.map_or_else(String::new, |flag| format!(" (permita com {flag})"))
+}
+
+fn attempts_word(attempts: u64) -> &'static str {
+    if attempts == 1 { "tentativa" } else { "tentativas" }
+}
+
+fn standing_text(standing: Standing<'_>) -> String {
+    match standing {
+        Standing::Delivered(Some(status)) => format!("entregue (HTTP {status})"),
+        Standing::Delivered(None) => "entregue".to_owned(),
+        Standing::Dead(reason) => format!("morta ({})", P(reason)),
+        Standing::Cancelled => "cancelada".to_owned(),
+    }
+}
+
+fn sink_request(method: &str, path: &str, id: Option<&str>, attempt: Option<u64>, answer: Answer) -> String {
+    let id = id.map_or_else(String::new, |id| format!(" {}", P(id)));
+    let attempt = attempt.map_or_else(String::new, |number| format!(" tentativa {number}"));
+    format!("{method} {}{id}{attempt} -> {}", P(path), answer_text(answer))
+}
+
+fn answer_text(answer: Answer) -> String {
+    match answer {
+        Answer::Status(code) => code.to_string(),
+        Answer::Redirect => "302 para /ok".to_owned(),
+        Answer::Unavailable { retry_after_seconds } => {
+            format!("503, tente de novo em {retry_after_seconds} s")
+        }
+        Answer::Late(wait) => format!("200 em {} ms", wait.as_millis()),
+        Answer::Cut => "200, corpo cortado".to_owned(),
+        Answer::Hang => "sem resposta".to_owned(),
+        Answer::Reset => "conexao derrubada".to_owned(),
+    }
+}

@@ -1,0 +1,203 @@
+//! Golden lines in both languages: each message once, side by side.
+
+use super::*;
+
+fn golden(message: Message<'_>, english: &str, portuguese: &str) {
+    assert_eq!(message.text(Language::English), english);
+    assert_eq!(message.text(Language::Portuguese), portuguese);
+}
+
+#[test]
+fn s2_14_attempt_lines_letter_for_letter() {
+    let url = "http://127.0.0.1:4000/teimoso";
+    golden(
+        Message::SenderUp { url: "redis://127.0.0.1:6379", redis: true },
+        "sender up, listening to Redis at redis://127.0.0.1:6379",
+        "enviador de pe, ouvindo o Redis em redis://127.0.0.1:6379",
+    );
+    golden(
+        Message::SenderUp { url: "http://127.0.0.1:8080", redis: false },
+        "sender up, listening on http://127.0.0.1:8080",
+        "enviador de pe, ouvindo em http://127.0.0.1:8080",
+    );
+    golden(
+        Message::AttemptStarts { number: 1, event: "evt_1789136700349", url },
+        "-> attempt 1 of event evt_1789136700349 to http://127.0.0.1:4000/teimoso",
+        "-> tentativa 1 do evento evt_1789136700349 para http://127.0.0.1:4000/teimoso",
+    );
+    golden(Message::Delivered { status: 200 }, "  delivered! HTTP 200", "  entregue! HTTP 200");
+    golden(
+        Message::DestinationFailed { status: 503 },
+        "  HTTP 503: the destination failed",
+        "  HTTP 503: o destino falhou",
+    );
+    golden(
+        Message::Scheduled { wait: Duration::from_millis(2_900), next: 2, max: 5 },
+        "  scheduled in 2.9s (attempt 2 of 5)",
+        "  agendado para daqui a 2.9s (tentativa 2 de 5)",
+    );
+    golden(
+        Message::OurError { status: 404 },
+        "  HTTP 404: our error, repeating is pointless",
+        "  HTTP 404: erro nosso, nao adianta repetir",
+    );
+    golden(
+        Message::ConnectionFailed { reason: "connection refused" },
+        "  connection failed: connection refused",
+        "  falhou na conexao: connection refused",
+    );
+    golden(
+        Message::GaveUp { attempts: 5 },
+        "  gave up after 5 attempts",
+        "  desistiu depois de 5 tentativas",
+    );
+}
+
+#[test]
+fn attempt_lines_beyond_s2() {
+    golden(
+        Message::Redirected { status: 302, location: Some("/ok") },
+        "  HTTP 302: redirects to /ok are not followed",
+        "  HTTP 302: redirecionamento para /ok nao e seguido",
+    );
+    golden(
+        Message::Redirected { status: 304, location: None },
+        "  HTTP 304: redirects are not followed",
+        "  HTTP 304: redirecionamento nao e seguido",
+    );
+    golden(
+        Message::Refused { reason: "127.0.0.1 is loopback", allow_flag: Some("--allow-net 127.0.0.0/8") },
+        "  not sent: 127.0.0.1 is loopback (allow it with --allow-net 127.0.0.0/8)",
+        "  nao enviado: 127.0.0.1 is loopback (permita com --allow-net 127.0.0.0/8)",
+    );
+    golden(Message::Buried { reason: "ambiguous" }, "  dead: ambiguous", "  morto: ambiguous");
+    golden(Message::GaveUp { attempts: 1 }, "  gave up after 1 attempt", "  desistiu depois de 1 tentativa");
+}
+
+#[test]
+fn lines_of_the_server_process() {
+    let url = "http://127.0.0.1:8080";
+    golden(
+        Message::Ready { url, store: StoreName::Embedded("./teimoso-data") },
+        "teimoso: listening on http://127.0.0.1:8080, store embedded at ./teimoso-data",
+        "teimoso: ouvindo em http://127.0.0.1:8080, dados embutidos em ./teimoso-data",
+    );
+    golden(
+        Message::Ready { url, store: StoreName::Memory },
+        "teimoso: listening on http://127.0.0.1:8080, store in memory",
+        "teimoso: ouvindo em http://127.0.0.1:8080, dados na memoria",
+    );
+    golden(
+        Message::Draining { in_flight: 12 },
+        "draining: 12 attempts in flight; a second signal exits at once",
+        "encerrando: 12 tentativas em andamento; um segundo sinal sai na hora",
+    );
+    golden(Message::Drained, "drained", "encerrado");
+    golden(
+        Message::LanePaused { lane: "http://x", until: "2026-01-31T12:00:00Z", why: "breaker" },
+        "http://x is paused until 2026-01-31T12:00:00Z (breaker)",
+        "http://x em pausa ate 2026-01-31T12:00:00Z (breaker)",
+    );
+    golden(
+        Message::StoreFailing { sentence: "the disk is full" },
+        "the store fails, deliveries wait: the disk is full",
+        "os dados falham, as entregas esperam: the disk is full",
+    );
+    golden(Message::StoreRecovered, "the store works again", "os dados voltaram");
+}
+
+#[test]
+fn s2_11_the_sink_prints_a_line_per_request() {
+    let request = |answer| Message::SinkRequest {
+        method: "POST",
+        path: "/teimoso",
+        webhook_id: Some("evt_1"),
+        attempt: Some(2),
+        answer,
+    };
+    golden(
+        request(Answer::Status(503)),
+        "POST /teimoso evt_1 attempt 2 -> 503",
+        "POST /teimoso evt_1 tentativa 2 -> 503",
+    );
+    golden(
+        request(Answer::Hang),
+        "POST /teimoso evt_1 attempt 2 -> no answer",
+        "POST /teimoso evt_1 tentativa 2 -> sem resposta",
+    );
+    golden(
+        request(Answer::Reset),
+        "POST /teimoso evt_1 attempt 2 -> connection reset",
+        "POST /teimoso evt_1 tentativa 2 -> conexao derrubada",
+    );
+    golden(
+        Message::SinkRequest {
+            method: "GET",
+            path: "/ok",
+            webhook_id: None,
+            attempt: None,
+            answer: Answer::Status(200),
+        },
+        "GET /ok -> 200",
+        "GET /ok -> 200",
+    );
+    golden(
+        Message::SinkReady { url: "http://127.0.0.1:4000" },
+        "sink: listening on http://127.0.0.1:4000",
+        "destino de teste: ouvindo em http://127.0.0.1:4000",
+    );
+}
+
+#[test]
+fn lines_of_the_commands() {
+    golden(
+        Message::Waiting { delivery: "dlv_1", state: "scheduled", attempts: 1, max: 5 },
+        "dlv_1: scheduled, 1 of 5 attempts made",
+        "dlv_1: scheduled, 1 de 5 tentativas feitas",
+    );
+    golden(
+        Message::Settled { delivery: "dlv_1", standing: Standing::Delivered(Some(200)), attempts: 3 },
+        "dlv_1: delivered (HTTP 200) after 3 attempts",
+        "dlv_1: entregue (HTTP 200) depois de 3 tentativas",
+    );
+    golden(
+        Message::Settled { delivery: "dlv_1", standing: Standing::Dead("permanent_status"), attempts: 1 },
+        "dlv_1: dead (permanent_status) after 1 attempt",
+        "dlv_1: morta (permanent_status) depois de 1 tentativa",
+    );
+    golden(
+        Message::ReplayPlan { count: 12, ambiguous: 0 },
+        "12 dead deliveries to replay",
+        "12 entregas mortas para reenviar",
+    );
+    golden(Message::AskToProceed, "proceed? [y/N] ", "continuar? [s/N] ");
+}
+
+#[test]
+fn text_from_outside_cannot_steer_the_terminal() {
+    assert_eq!(printable("a\u{1b}[2Jb\r\n\u{9b}é"), "a\\u{1b}[2Jb\\r\\n\\u{9b}é");
+    let line = Message::ConnectionFailed { reason: "\u{7}" }.text(Language::English);
+    assert_eq!(line, "  connection failed: \\u{7}");
+}
+
+#[test]
+fn the_first_variable_that_is_set_decides() {
+    let language = |set: &[(&str, &str)]| {
+        Language::from_environment(|name| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
+    };
+    assert_eq!(language(&[]), Language::English);
+    assert_eq!(language(&[("LANG", "pt_BR.UTF-8")]), Language::Portuguese);
+    assert_eq!(language(&[("LANG", "pt_BR.UTF-8"), ("LC_MESSAGES", "C")]), Language::English);
+    assert_eq!(language(&[("LC_ALL", ""), ("LANG", "pt_PT")]), Language::Portuguese);
+    assert_eq!(language(&[("TEIMOSO_LANG", "pt-BR"), ("LC_ALL", "en_US")]), Language::Portuguese);
+    assert_eq!(language(&[("LANG", "é")]), Language::English);
+}
+
+#[test]
+fn the_flag_takes_two_names() {
+    assert_eq!("pt-BR".parse(), Ok(Language::Portuguese));
+    assert_eq!("en".parse(), Ok(Language::English));
+    assert_eq!("fr".parse::<Language>(), Err("the languages are en and pt-BR".to_owned()));
+}

@@ -1,0 +1,8 @@
+//! Ports meet their real implementations here: the wire, the clock, chance, the store on disk, the lines on
+//! stderr. Deliberately absent: every decision.
+
+pub mod attempt_lines;
+pub mod destinations;
+pub mod dispatch;
+pub mod entropy;
+pub mod store;

@@ -1,0 +1,140 @@
+//! The wire behind the engine's port: a delivery becomes one HTTP request, its outcome a report.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use teimoso_delivery::model::{ErrorKind, Millis, PhaseTimings, ResponseRecord};
+use teimoso_delivery::ports::{BoxFuture, Clock, Dispatch, Dispatched, Report, kept};
+use teimoso_http::{Attempt, AttemptLimits, AttemptRequest, InvalidTarget, Response, Target, Transport};
+use teimoso_retry::{Hint, parse_retry_after};
+
+/// Parsed URLs kept, so that a lane's requests parse and format nothing.
+const TARGETS_MAX: usize = 4_096;
+/// Response header bytes kept of a failure.
+const KEPT_HEADER_BYTES: usize = 16 * 1024;
+
+static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
+static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
+static TEIMOSO_ATTEMPT: HeaderName = HeaderName::from_static("teimoso-attempt");
+
+/// Sends deliveries over a [`Transport`].
+#[derive(Clone)]
+pub struct HttpDispatch {
+    transport: Transport,
+    clock: Arc<dyn Clock>,
+    targets: Arc<Mutex<HashMap<Arc<str>, Arc<Target>>>>,
+}
+
+impl HttpDispatch {
+    /// Over this transport; `clock` is for dates in Retry-After.
+    #[must_use]
+    pub fn new(transport: Transport, clock: Arc<dyn Clock>) -> Self {
+        Self { transport, clock, targets: Arc::default() }
+    }
+
+    fn target(&self, url: &Arc<str>) -> Result<Arc<Target>, InvalidTarget> {
+        let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(target) = targets.get(url) {
+            return Ok(Arc::clone(target));
+        }
+        let target = Arc::new(Target::parse(url)?);
+        if targets.len() >= TARGETS_MAX {
+            targets.clear();
+        }
+        targets.insert(Arc::clone(url), Arc::clone(&target));
+        Ok(target)
+    }
+}
+
+impl Dispatch for HttpDispatch {
+    fn attempt(&self, request: Dispatched) -> BoxFuture<'static, Report> {
+        let target = self.target(&request.url);
+        let (transport, clock) = (self.transport.clone(), Arc::clone(&self.clock));
+        Box::pin(async move {
+            let attempt = match target {
+                Ok(target) => transport.attempt(&to_request(&request, target)).await,
+                Err(invalid) => Attempt::invalid_target(&invalid),
+            };
+            to_report(attempt, || clock.now())
+        })
+    }
+}
+
+fn to_request(request: &Dispatched, target: Arc<Target>) -> AttemptRequest {
+    AttemptRequest {
+        method: Method::POST,
+        target,
+        headers: headers(request),
+        body: request.event.payload.clone(),
+        limits: AttemptLimits {
+            connect_timeout: request.connect_timeout,
+            total_timeout: request.total_timeout,
+            ..AttemptLimits::default()
+        },
+    }
+}
+
+/// The headers of a delivery. The model admits only values that HTTP can carry; anything else is left out.
+fn headers(request: &Dispatched) -> HeaderMap {
+    let event = &request.event;
+    let mut headers = HeaderMap::with_capacity(8);
+    for header in event.headers.iter() {
+        let name = HeaderName::from_bytes(header.name().as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(header.value())) {
+            headers.append(name, value);
+        }
+    }
+    if let Ok(content_type) = HeaderValue::from_str(event.content_type.as_str()) {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    if let Ok(id) = HeaderValue::from_str(&event.id.to_string()) {
+        headers.insert(WEBHOOK_ID.clone(), id);
+    }
+    headers.insert(WEBHOOK_TIMESTAMP.clone(), HeaderValue::from(request.at.get() / 1_000));
+    headers.insert(TEIMOSO_ATTEMPT.clone(), HeaderValue::from(request.number.get()));
+    headers
+}
+
+fn to_report(attempt: Attempt, now: impl Fn() -> Millis) -> Report {
+    let timings = PhaseTimings {
+        dns: attempt.timings.dns,
+        connect: attempt.timings.connect,
+        tls: attempt.timings.tls,
+        first_byte: attempt.timings.first_byte,
+        total: attempt.timings.total.unwrap_or_default(),
+    };
+    let status = attempt.status();
+    let failed = !status.is_some_and(|status| (200..300).contains(&status));
+    Report {
+        fate: attempt.fate,
+        status,
+        hint: attempt.response.as_ref().filter(|_| failed).and_then(|response| hint(response, &now)),
+        error_kind: attempt.error_kind().and_then(|kind| ErrorKind::from_name(kind.name())),
+        error: attempt.error.as_ref().map(|error| error.to_string().into()),
+        peer: attempt.peer,
+        timings,
+        response: attempt.response.filter(|_| failed).map(|response| Box::new(record(&response))),
+    }
+}
+
+fn hint(response: &Response, now: impl Fn() -> Millis) -> Option<Hint> {
+    let lines = response.headers.get_all(RETRY_AFTER).iter().map(HeaderValue::as_bytes);
+    let date = response.headers.get(DATE).map(HeaderValue::as_bytes);
+    let now = std::time::Duration::from_millis(now().get());
+    parse_retry_after(lines, date, now)
+}
+
+fn record(response: &Response) -> ResponseRecord {
+    let mut headers = String::new();
+    for (name, value) in &response.headers {
+        if headers.len() + name.as_str().len() + value.len() > KEPT_HEADER_BYTES {
+            break;
+        }
+        let _written = writeln!(headers, "{name}: {}", String::from_utf8_lossy(value.as_bytes()));
+    }
+    let (body, cut) = kept(&response.body);
+    ResponseRecord { headers: headers.into(), body, truncated: cut || response.truncated }
+}
