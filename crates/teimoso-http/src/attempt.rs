@@ -11,8 +11,8 @@ use teimoso_retry::{Fate, Refusal, Why};
 
 use crate::target::{InvalidTarget, Target};
 
-/// The largest response head that is read, in bytes (G11). A longer one ends the attempt as ambiguous, kind
-/// `protocol`: an answer nobody can read is no answer.
+/// The largest response head that is read, in bytes (G11), with any interim (1xx) responses before it. A longer one
+/// ends the attempt as ambiguous, kind `protocol`: an answer nobody can read is no answer.
 pub const RESPONSE_HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// The most header lines a response may have (G11); more end the attempt like a head that is too long.

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 use crate::attempt::{AttemptError, ErrorKind, Timings};
 use crate::egress::Egress;
 use crate::evidence;
-use crate::http1::set_timer;
+use crate::http1::{poll_timer, set_timer};
 use crate::io::Stream;
 use crate::resolve::Resolver;
 use crate::target::{Origin, OriginHost, socket_address};
@@ -182,7 +182,7 @@ async fn within<F: Future>(mut timer: Pin<&mut Sleep>, at: Instant, future: F) -
     let mut future = pin!(future);
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
+        Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| None),
     })
     .await
 }

@@ -16,6 +16,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use tokio::task::coop::{consume_budget, unconstrained};
 use tokio::time::{Instant, Sleep};
 
 use crate::attempt::RESPONSE_HEAD_BYTES_MAX;
@@ -96,6 +97,8 @@ impl<S: Wire> Http1<S> {
         message: Message,
         mut timer: Pin<&mut Sleep>,
     ) -> Result<http::Response<Incoming>, SendFailure> {
+        // One more than hyper's buffer holds: a head that fills it is complete, and its body may be read at once.
+        self.meter.expect_head(RESPONSE_HEAD_BYTES_MAX + 1);
         let mut answer = pin!(self.sender.try_send_request(message));
         // Only the driver can make the answer ready, and the driver is polled right here: a real waker would merely
         // wake this task for what it is about to look at.
@@ -104,13 +107,16 @@ impl<S: Wire> Http1<S> {
             match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
                 Poll::Ready(outcome) => Poll::Ready(Ok(outcome)),
                 Poll::Pending if !driving => Poll::Ready(Err(Fault::Other)),
-                Poll::Pending => timer.as_mut().poll(cx).map(|()| Err(Fault::Deadline)),
+                Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| Err(Fault::Deadline)),
             }
         })
         .await;
         let written = self.meter.written() - self.baseline;
         match outcome {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(response)) => {
+                self.meter.head_complete();
+                Ok(response)
+            }
             Ok(Err(mut error)) => {
                 let fault = Fault::of(error.error(), &self.meter);
                 Err(match error.take_message() {
@@ -131,11 +137,8 @@ impl<S: Wire> Http1<S> {
     ) -> BodyRead {
         let mut kept = Kept::default();
         let end = loop {
-            if body.is_end_stream() {
-                break BodyEnd::Complete;
-            }
             let frame = poll_fn(|cx| match self.poll_frame(&mut body, cx) {
-                Poll::Pending => timer.as_mut().poll(cx).map(|()| Err(Fault::Deadline)),
+                Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| Err(Fault::Deadline)),
                 read => read,
             });
             match frame.await {
@@ -145,6 +148,14 @@ impl<S: Wire> Http1<S> {
                     let Ok(data) = frame.into_data() else { continue };
                     if !kept.take(data, max) {
                         break BodyEnd::Limit;
+                    }
+                    if body.is_end_stream() {
+                        break BodyEnd::Complete;
+                    }
+                    // A flood of frames that are always ready shares the thread with others and ends in time.
+                    consume_budget().await;
+                    if timer.is_elapsed() {
+                        break BodyEnd::Cut(Fault::Deadline);
                     }
                 }
                 Err(fault) => break BodyEnd::Cut(fault),
@@ -232,4 +243,10 @@ pub(crate) fn set_timer(timer: Pin<&mut Sleep>, at: Instant) {
     if timer.deadline() != at {
         timer.reset(at);
     }
+}
+
+/// Polls the timer outside tokio's cooperative budget. A peer that always has something to read uses the budget up, and
+/// a timer that needed a share of it would never fire.
+pub(crate) fn poll_timer(timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
+    pin!(unconstrained(timer)).poll(cx)
 }

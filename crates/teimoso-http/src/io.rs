@@ -122,14 +122,50 @@ impl AsyncWrite for Stream {
 }
 
 /// What one connection has written, readable from outside while the protocol layer owns the stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Meter {
     written: AtomicU64,
+    /// Bytes that may still be read before the response head must be complete.
+    head_room: AtomicU64,
     probe: AtomicBool,
     write_failure: OnceLock<io::ErrorKind>,
 }
 
+/// The room of a stream that is not expected to bring a head.
+const UNBOUNDED: u64 = u64::MAX;
+
 impl Meter {
+    fn new() -> Self {
+        Self {
+            written: AtomicU64::new(0),
+            head_room: AtomicU64::new(UNBOUNDED),
+            probe: AtomicBool::new(false),
+            write_failure: OnceLock::new(),
+        }
+    }
+
+    /// From now on, a head must be complete within `bytes`. The protocol layer bounds one head; this bounds a head
+    /// with all the interim responses before it, of which a peer may send any number (RFC 9110 §15.2).
+    pub(crate) fn expect_head(&self, bytes: usize) {
+        self.head_room.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// The head is there.
+    pub(crate) fn head_complete(&self) {
+        self.head_room.store(UNBOUNDED, Ordering::Relaxed);
+    }
+
+    fn head_overdue(&self) -> bool {
+        self.head_room.load(Ordering::Relaxed) == 0
+    }
+
+    fn has_read(&self, bytes: usize) {
+        let room = self.head_room.load(Ordering::Relaxed);
+        if room != UNBOUNDED {
+            self.head_room.store(room.saturating_sub(bytes as u64), Ordering::Relaxed);
+        }
+    }
+
     /// Bytes handed over since the connection began: to the kernel, or, over TLS, to the TLS layer, which is never
     /// fewer than the plaintext on the wire. Errs towards "something was written".
     pub(crate) fn written(&self) -> u64 {
@@ -167,7 +203,7 @@ pub(crate) struct Counted<S> {
 
 impl<S: Wire> Counted<S> {
     pub(crate) fn new(stream: S) -> (Self, Arc<Meter>) {
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(Meter::new());
         (Self { stream, meter: meter.clone() }, meter)
     }
 
@@ -211,7 +247,11 @@ impl<S: Wire> AsyncRead for Counted<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.meter.head_overdue() {
+            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
+        }
         let probing = this.meter.take_probe();
+        let before = buffer.filled().len();
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
             Poll::Pending if probing => match this.stream.peek() {
                 Peek::Quiet => Poll::Pending,
@@ -219,7 +259,10 @@ impl<S: Wire> AsyncRead for Counted<S> {
                 Peek::Unsolicited => Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
                 Peek::Broken(error) => Poll::Ready(Err(error)),
             },
-            outcome => outcome,
+            outcome => {
+                this.meter.has_read(buffer.filled().len() - before);
+                outcome
+            }
         }
     }
 }

@@ -6,9 +6,10 @@ mod common;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{OK, Peer, answered, attempt, drain, hasty, patient, post, read_request, reset, transport};
-use teimoso_http::{Attempt, ErrorKind};
+use teimoso_http::{Attempt, AttemptLimits, ErrorKind};
 use teimoso_retry::{Fate, Proof, Why};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -110,14 +111,37 @@ async fn garbage_is_ambiguous_protocol() {
     assert_ambiguous(&attempt(&peer.url(), patient()).await, Why::Protocol, ErrorKind::Protocol);
 }
 
+/// A peer on a thread of its own, so that there is always something to read: `head`, then `piece` for ever.
+fn flooding(head: &'static [u8], piece: &'static [u8]) -> (String, std::thread::JoinHandle<()>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let flood = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+        stream.write_all(head).unwrap();
+        let pieces = piece.repeat(1000);
+        while stream.write_all(&pieces).is_ok() {}
+    });
+    (url, flood)
+}
+
 #[tokio::test]
-async fn interim_responses_without_end_end_at_the_deadline() {
-    let peer = Peer::start(|_, mut stream| async move {
-        read_request(&mut stream).await.unwrap();
-        while stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").await.is_ok() {}
-    })
-    .await;
-    assert_ambiguous(&attempt(&peer.url(), hasty()).await, Why::Timeout, ErrorKind::Timeout);
+async fn g11_interim_responses_count_towards_the_cap_of_the_head() {
+    let (url, flood) = flooding(b"", b"HTTP/1.1 102 Processing\r\n\r\n");
+    assert_ambiguous(&attempt(&url, patient()).await, Why::Protocol, ErrorKind::Protocol);
+    flood.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_flood_does_not_starve_the_deadline() {
+    let (url, flood) = flooding(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", b"3\r\nabc\r\n");
+    let limits = AttemptLimits { response_body_max: usize::MAX, ..hasty() };
+    let attempt = attempt(&url, limits).await;
+    assert_eq!((attempt.fate, attempt.error_kind()), (Fate::BodyLost, Some(ErrorKind::Timeout)));
+    let took = attempt.timings.total.unwrap();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    flood.join().unwrap();
 }
 
 #[tokio::test]

@@ -200,18 +200,25 @@ pub(crate) fn start(path: &Path, ids: IdSpace) -> Result<(Sender<ReadBack>, Join
     Ok((sender, thread))
 }
 
+const SQL: &str = concat!(
+    "SELECT ",
+    event_columns!(),
+    ", e.payload, ",
+    progress_columns!(),
+    " FROM delivery d JOIN event e ON e.id = d.event JOIN application a ON a.id = e.application",
+    " WHERE d.id = ?1 AND d.state < 3"
+);
+
 fn load(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> rusqlite::Result<Rows> {
-    const SQL: &str = concat!(
-        "SELECT ",
-        event_columns!(),
-        ", e.payload, ",
-        progress_columns!(),
-        " FROM delivery d JOIN event e ON e.id = d.event JOIN application a ON a.id = e.application",
-        " WHERE d.id = ?1 AND d.state < 3"
-    );
     // One read transaction for the batch: one snapshot, one lock.
-    let snapshot = conn.unchecked_transaction()?;
-    let mut select = snapshot.prepare_cached(SQL)?;
+    conn.prepare_cached("BEGIN")?.execute([])?;
+    let rows = load_in_snapshot(conn, taken, ids);
+    conn.prepare_cached("COMMIT")?.execute([])?;
+    rows
+}
+
+fn load_in_snapshot(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> rusqlite::Result<Rows> {
+    let mut select = conn.prepare_cached(SQL)?;
     taken
         .iter()
         .map(|taken| {

@@ -1,8 +1,11 @@
 //! Ports meet their real implementations here: the wire, the clock, chance, the store on disk, the lines on
 //! stderr. Deliberately absent: every decision.
 
+pub mod api;
 pub mod attempt_lines;
 pub mod destinations;
+pub mod direct;
 pub mod dispatch;
+pub mod engines;
 pub mod entropy;
 pub mod store;

@@ -116,19 +116,19 @@ impl Drop for Sleep {
 }
 
 /// Longest virtual time a test may take: what waits longer waits for something that never comes.
-const HORIZON: Duration = Duration::from_secs(30 * 24 * 3_600);
+const HORIZON: Duration = Duration::from_secs(4 * 24 * 3_600);
 
 /// Runs `future` on a runtime of one thread in which `clock` moves to the next sleeper whenever
 /// nothing else can run. Seventy-five hours take milliseconds, in the same order every time.
 ///
 /// # Panics
-/// When nothing can run and nobody sleeps, or after 30 days of the clock's time.
+/// When nothing can run and nobody sleeps, or after four days of the clock's time.
 pub fn in_virtual_time<T>(clock: &ManualClock, future: impl Future<Output = T>) -> T {
     let (idle, end) = (clock.clone(), clock.monotonic() + HORIZON);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.on_thread_park(move || {
         assert!(idle.advance_to_next_sleeper(), "nothing can run and nobody sleeps");
-        assert!(idle.monotonic() < end, "waited for 30 days of virtual time");
+        assert!(idle.monotonic() < end, "waited for four days of virtual time");
     });
     let runtime = builder.build().expect("a runtime without drivers needs nothing");
     runtime.block_on(future)

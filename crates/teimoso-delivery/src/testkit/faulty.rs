@@ -31,11 +31,14 @@ pub struct Faults {
     pub extend_loses: bool,
     /// Renewals fail with this.
     pub extend_error: Option<StoreErrorKind>,
+    /// Waits for work never complete.
+    pub deaf: bool,
     /// Tickets fail with this.
     pub ticket_error: Option<StoreErrorKind>,
 }
 
-/// A [`Store`] with [`Faults`] in front of another.
+/// A [`Store`] with [`Faults`] in front of another. Settlements and
+/// renewals do nothing before they are polled, claims do everything at once: the order an engine must not rely on.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     clock: ManualClock,
@@ -94,9 +97,12 @@ impl Store for FaultyStore {
     fn claim(&self, request: ClaimRequest) -> BoxFuture<'_, Result<Claim, StoreError>> {
         self.claims.fetch_add(1, Ordering::SeqCst);
         let faults = self.faults();
+        if let Err(error) = fault(faults.claim_error) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let claim = self.inner.claim(request);
         Box::pin(async move {
-            fault(faults.claim_error)?;
-            let claim = self.inner.claim(request).await;
+            let claim = claim.await;
             if !faults.claim_delay.is_zero() {
                 self.clock.sleep(faults.claim_delay).await;
             }
@@ -106,13 +112,10 @@ impl Store for FaultyStore {
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Result<Settled, StoreError>> {
         let faults = self.faults();
-        if let Err(error) = fault(faults.settle_error) {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        let settled = self.inner.settle(batch);
         let mut stalled = self.stalled.subscribe();
         Box::pin(async move {
-            let settled = settled.await?;
+            fault(faults.settle_error)?;
+            let settled = self.inner.settle(batch).await?;
             // The sender lives as long as this store, which this future borrows.
             let _ = stalled.wait_for(|stalled| !stalled).await;
             match fault(faults.ticket_error) {
@@ -129,13 +132,10 @@ impl Store for FaultyStore {
     ) -> BoxFuture<'_, Result<Vec<LeaseRef>, StoreError>> {
         self.extends.fetch_add(1, Ordering::SeqCst);
         let faults = self.faults();
-        if let Err(error) = fault(faults.extend_error) {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        if faults.extend_loses {
-            return Box::pin(std::future::ready(Ok(leases)));
-        }
-        self.inner.extend(leases, until)
+        Box::pin(async move {
+            fault(faults.extend_error)?;
+            if faults.extend_loses { Ok(leases) } else { self.inner.extend(leases, until).await }
+        })
     }
 
     fn accept(
@@ -146,7 +146,7 @@ impl Store for FaultyStore {
     }
 
     fn wait(&self) -> BoxFuture<'_, ()> {
-        self.inner.wait()
+        if self.faults().deaf { Box::pin(std::future::pending()) } else { self.inner.wait() }
     }
 
     fn cancel(&self, id: DeliveryId) -> BoxFuture<'_, Result<CancelOutcome, StoreError>> {

@@ -1,30 +1,24 @@
 //! `teimoso serve`: the store, the engine on threads of its own, the API on this one, until a signal.
+//! Deliberately absent: how the parts are made, which is [`crate::wiring`]'s.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use teimoso_delivery::engine::{Engine, EngineLimits, Policies, Ports};
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::Store;
-use teimoso_http::{Egress, Transport};
 use teimoso_retry::{Preset, RetryPolicy};
-use teimoso_server::{ApiConfig, App};
 use teimoso_store_embedded::Options;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
+use super::signals::Signals;
 use super::{Context, cannot_listen};
 use crate::args::{ServeArgs, StoreLocation};
 use crate::clock::SystemClock;
 use crate::exit::{CliError, Exit};
 use crate::messages::{Message, StoreName};
-use crate::wiring::attempt_lines::AttemptPrinter;
-use crate::wiring::destinations::GuardedDestinations;
-use crate::wiring::dispatch::HttpDispatch;
-use crate::wiring::entropy::SystemEntropy;
-use crate::wiring::store;
+use crate::wiring::engines::{Engines, Settings, until};
+use crate::wiring::{api, store};
 
 /// Accepts events and delivers them until stopped.
 ///
@@ -32,6 +26,7 @@ use crate::wiring::store;
 /// When the address or the store cannot be used: one sentence, and nothing was changed.
 pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     refuse_open_api(&args)?;
+    let policy = policy(&args)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let mut signals = Signals::new()?;
     let listener = TcpListener::bind(args.listen).await.map_err(|error| cannot_listen(args.listen, &error))?;
@@ -40,22 +35,26 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     let store = store::open(&args.store, options, Arc::clone(&clock))?;
 
     let (stop, stopped) = watch::channel(false);
-    let engines = Engines::start(&args, context, &store, &clock, &stopped)?;
-    let app = api(&args, &store, &clock)?;
+    let engines = Engines::start(&settings(&args, &policy, context), &store, &clock, &stopped)?;
+    let mut config = api::config(policy);
+    config.max_payload = args.max_payload;
+    let app = api::app(&store, &clock, &args.allow_net, config);
     announce(&args, context, listening);
 
     let api = teimoso_server::serve(listener, app, until(stopped));
     let mut api = std::pin::pin!(api);
-    let exit = tokio::select! {
-        _ended = &mut api => Exit::FAILURE,
-        exit = signals.next() => exit,
+    let signalled = tokio::select! {
+        _ended = &mut api => false,
+        _exit = signals.next() => true,
     };
-    let in_flight = store.stats().await.map_or(0, |stats| stats.counts.in_flight);
-    let in_flight = usize::try_from(in_flight).unwrap_or(usize::MAX);
-    context.output.say(&Message::Draining { in_flight });
+    if signalled {
+        context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
+    }
     stop.send_replace(true);
     let drain = async {
-        let _served = api.await;
+        if signalled {
+            let _served = api.await;
+        }
         let drained = engines.join().await;
         store.close().await;
         drained
@@ -66,7 +65,12 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
         exit = signals.next() => std::process::exit(exit.number().into()),
     }
     context.output.say(&Message::Drained);
-    Ok(if exit == Exit::FAILURE { exit } else { Exit::OK })
+    if signalled { Ok(Exit::OK) } else { Err(CliError::failure("the API ended by itself")) }
+}
+
+async fn in_flight(store: &Arc<dyn Store>) -> usize {
+    let in_flight = store.stats().await.map_or(0, |stats| stats.counts.in_flight);
+    usize::try_from(in_flight).unwrap_or(usize::MAX)
 }
 
 /// Until there are tokens, whoever reaches the API may use it.
@@ -86,11 +90,14 @@ fn policy(args: &ServeArgs) -> Result<RetryPolicy, CliError> {
     changed.map_err(|error| CliError::usage(error.to_string()))
 }
 
-fn api(args: &ServeArgs, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Result<App, CliError> {
-    let mut config = ApiConfig::new(env!("CARGO_PKG_VERSION"), policy(args)?);
-    config.max_payload = args.max_payload;
-    let destinations = GuardedDestinations::new(Egress::new(args.allow_net.clone()));
-    Ok(App::new(Arc::clone(store), Arc::new(destinations), Arc::clone(clock), config))
+fn settings(args: &ServeArgs, policy: &RetryPolicy, context: Context) -> Settings {
+    Settings {
+        policy: policy.clone(),
+        allow_net: args.allow_net.clone(),
+        in_flight: args.in_flight.get() as usize,
+        lines: args.attempt_lines,
+        language: context.output.language,
+    }
 }
 
 fn announce(args: &ServeArgs, context: Context, listening: SocketAddr) {
@@ -105,98 +112,4 @@ fn announce(args: &ServeArgs, context: Context, listening: SocketAddr) {
     };
     context.output.say(&Message::Ready { url: &url, store });
     context.output.say(&Message::SenderUp { url: &url, redis: false });
-}
-
-async fn until(mut stopped: watch::Receiver<bool>) {
-    // A dropped sender means that the process is going down, too.
-    let _stopped = stopped.wait_for(|stopped| *stopped).await;
-}
-
-/// The delivery threads: one, and one more for every core beyond two.
-struct Engines {
-    threads: Vec<JoinHandle<Result<(), CliError>>>,
-}
-
-impl Engines {
-    fn start(
-        args: &ServeArgs,
-        context: Context,
-        store: &Arc<dyn Store>,
-        clock: &Arc<dyn Clock>,
-        stopped: &watch::Receiver<bool>,
-    ) -> Result<Self, CliError> {
-        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let count = cores.saturating_sub(1).max(1);
-        let printer = AttemptPrinter::start(args.attempt_lines, context.output.language, Arc::clone(clock));
-        let observer = Arc::new(printer);
-        let mut threads = Vec::new();
-        for _ in 0..count {
-            let transport = Transport::builder().egress(Egress::new(args.allow_net.clone())).build();
-            let transport = transport.map_err(|error| CliError::failure(error.to_string()))?;
-            let ports = Ports {
-                store: Arc::clone(store),
-                dispatch: Arc::new(HttpDispatch::new(transport, Arc::clone(clock))),
-                clock: Arc::clone(clock),
-                entropy: Arc::new(SystemEntropy),
-                observer: observer.clone(),
-            };
-            let in_flight = (args.in_flight.get() as usize).div_ceil(count);
-            let limits = EngineLimits { in_flight, ..EngineLimits::default() };
-            let engine = Engine::new(ports, Policies::new(policy(args)?), limits)
-                .map_err(|error| CliError::usage(error.to_string()))?;
-            threads.push(spawn(engine, stopped.clone())?);
-        }
-        Ok(Self { threads })
-    }
-
-    /// Waits for the drain without holding up the signals.
-    async fn join(self) -> Result<(), CliError> {
-        for thread in self.threads {
-            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
-            match joined {
-                Ok(Ok(result)) => result?,
-                _ => return Err(CliError::failure("a delivery thread ended by a panic")),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn spawn(
-    engine: Engine,
-    stopped: watch::Receiver<bool>,
-) -> Result<JoinHandle<Result<(), CliError>>, CliError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| CliError::failure(format!("cannot start a runtime: {error}")))?;
-    std::thread::Builder::new()
-        .name("teimoso-engine".into())
-        .spawn(move || {
-            let ran = runtime.block_on(engine.run(until(stopped)));
-            ran.map_err(|error| CliError::failure(error.to_string()))
-        })
-        .map_err(|error| CliError::failure(format!("cannot start a thread: {error}")))
-}
-
-/// SIGINT and SIGTERM.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> Result<Self, CliError> {
-        let cannot = |error| CliError::failure(format!("cannot listen to signals: {error}"));
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(cannot)?,
-            terminate: signal(SignalKind::terminate()).map_err(cannot)?,
-        })
-    }
-
-    /// The exit code of the next signal.
-    async fn next(&mut self) -> Exit {
-        tokio::select! {
-            _ = self.interrupt.recv() => Exit::INTERRUPTED,
-            _ = self.terminate.recv() => Exit::TERMINATED,
-        }
-    }
 }

@@ -47,7 +47,7 @@ impl Shell<'_> {
         if self.extend_before_claim {
             return;
         }
-        if self.slots.len() == 0 {
+        if self.held() == 0 {
             self.renew_at = asked.mono.saturating_add(self.limits.renew_every);
         }
         let want = free.min(self.limits.claim_batch);

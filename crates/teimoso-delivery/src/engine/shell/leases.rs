@@ -47,10 +47,11 @@ impl Shell<'_> {
     /// After a step of the wall clock, leases end at another time than they were meant to: they are
     /// renewed before any claim, which would take them for expired (G8).
     pub(super) fn re_anchor(&mut self, now: Now) {
-        if !now.stepped_from(self.anchor) {
+        let stepped = now.stepped_from(self.anchor);
+        self.anchor = now;
+        if !stepped {
             return;
         }
-        self.anchor = now;
         self.claim_again = true;
         self.extend_before_claim = true;
         // A renewal under way promises the wrong time.

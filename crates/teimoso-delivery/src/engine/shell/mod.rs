@@ -65,6 +65,7 @@ pub(super) struct Shell<'a> {
     policies: &'a Policies,
     limits: EngineLimits,
     slots: Slots,
+    /// Unbounded in type only: each slot sends once.
     ends: mpsc::UnboundedSender<Ended>,
     ended: mpsc::UnboundedReceiver<Ended>,
     batch: Vec<Ended>,

@@ -11,6 +11,7 @@ use crate::store::{StoreError, StoreErrorKind};
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 /// … up to this.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+
 impl Shell<'_> {
     pub(super) fn back_off(&mut self, error: StoreError, now: Now) {
         let longest = FIRST_BACKOFF.saturating_mul(1 << self.failures.min(16)).min(LONGEST_BACKOFF);

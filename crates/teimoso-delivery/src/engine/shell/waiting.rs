@@ -10,6 +10,7 @@ use crate::engine::anchor::Now;
 const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(5);
 /// The shortest wait for a due time: a store that names a past one must not make the loop spin.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
 impl Shell<'_> {
     /// Sets the one timer, and listens for work when nothing else would make us claim.
     pub(super) fn listen(&mut self) {

@@ -1,6 +1,7 @@
 //! The engine against the memory store, a scripted wire and a clock that moves when nothing else can.
 
 mod faults;
+mod histories;
 mod leases;
 mod modes;
 mod story;

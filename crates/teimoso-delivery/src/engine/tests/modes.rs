@@ -85,15 +85,16 @@ fn g4_a_lease_that_might_not_outlive_the_attempt_is_released_before_the_first_by
         let careful = world.accept(offer("http://banco/").at_most_once()).await;
         let careless = world.accept(offer("http://loja/")).await;
         world.start(Preset::Patient);
-        world.pass(seconds(15)).await;
+        world.pass(seconds(20)).await;
         world.store.set(Faults::default());
         world.end_of(careless).await;
         let end = world.end_of(careful).await;
         assert_eq!((end.state, end.attempts), (DeliveryState::Delivered, 1));
     });
-    let sent = world.wire.sent();
-    assert_eq!(sent.len(), 2);
-    assert!(sent.iter().all(|sent| sent.at == Millis::new(START.get() + 16_000)), "{sent:?}");
+    // Each of the two slow claims takes 16 s of a lease of 30; the third answers at once.
+    let sent: Vec<_> =
+        world.wire.sent().iter().map(|sent| (sent.url.clone(), sent.at.since(START))).collect();
+    assert_eq!(sent, [("http://loja/".into(), seconds(16)), ("http://banco/".into(), seconds(32))]);
 }
 
 #[test]

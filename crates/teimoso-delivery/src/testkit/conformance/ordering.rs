@@ -71,6 +71,10 @@ pub fn cancel_of_an_ended_or_unknown_delivery_changes_nothing(make: Make<'_>) {
         let cancelled = bench.one(offer(URL)).await;
         cancel(bench, cancelled).await;
         assert_eq!(cancel(bench, cancelled).await, CancelOutcome::AlreadyFinal(DeliveryState::Cancelled));
+        let delivered = bench.one(offer(URL)).await;
+        let claimed = bench.claim_one().await;
+        bench.end(claimed, Next::Delivered).await;
+        assert_eq!(cancel(bench, delivered).await, CancelOutcome::AlreadyFinal(DeliveryState::Delivered));
         assert_eq!(cancel(bench, unknown_delivery()).await, CancelOutcome::NotFound);
     });
 }

@@ -1,0 +1,138 @@
+//! A store that no process holds, opened by a command for itself: the API in this process, on a loopback port that
+//! lives as long as the command, so that a command speaks one language to a server and to a store.
+//! Deliberately absent: expiry. How long finished deliveries are kept is the server's setting, and a look at the
+//! store must not apply another.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use teimoso_delivery::ports::Clock;
+use teimoso_delivery::store::Store;
+use teimoso_retry::{Preset, RetryPolicy};
+use teimoso_store_embedded::Options;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::engines::{Engines, Settings, until};
+use super::{api, store};
+use crate::api_client::ServerUrl;
+use crate::args::{AttemptLines, StoreLocation};
+use crate::clock::SystemClock;
+use crate::exit::CliError;
+use crate::messages::Language;
+
+/// The file an embedded store consists of; its name is part of the format.
+const STORE_FILE: &str = "teimoso.db";
+
+/// Longer than any store has lived: 100 years.
+const KEEP_ALL: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Attempts on the wire at once while a command delivers.
+const IN_FLIGHT: usize = 64;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Whether to create it when there is none.
+    pub create: bool,
+    /// Networks that events may go to beside the public ones (G12).
+    pub allow_net: Vec<IpNet>,
+    /// Whether to deliver what is due while it is open.
+    pub deliver: bool,
+}
+
+/// An open store and its API.
+#[derive(Debug)]
+pub struct DirectStore {
+    url: ServerUrl,
+    store: Opened,
+    stop: watch::Sender<bool>,
+    api: JoinHandle<()>,
+    engines: Option<Engines>,
+}
+
+struct Opened(Arc<dyn Store>);
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Opened").field(&self.0.info()).finish()
+    }
+}
+
+impl DirectStore {
+    /// Opens the store and serves its API on the current runtime.
+    ///
+    /// # Errors
+    /// There is no such store, another process holds it, or it cannot be used: one sentence.
+    pub async fn open(opening: &Opening, language: Language) -> Result<Self, CliError> {
+        if !opening.create && !opening.directory.join(STORE_FILE).exists() {
+            return Err(CliError::failure(format!("there is no store at {}", opening.directory.display()))
+                .with_next_step("name the directory that `teimoso serve --store` was given"));
+        }
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await;
+        let listener = listener.map_err(|error| no_port(&error))?;
+        let listening = listener.local_addr().map_err(|error| no_port(&error))?;
+        let url = format!("http://{listening}").parse().map_err(CliError::failure)?;
+        let location = StoreLocation::Directory(opening.directory.clone());
+        let options = Options { retention: KEEP_ALL, ..Options::default() };
+        let store = store::open(&location, options, Arc::clone(&clock))?;
+
+        let policy = RetryPolicy::preset(Preset::Patient);
+        let (stop, stopped) = watch::channel(false);
+        let engines = match opening.deliver {
+            true => {
+                Some(Engines::start(&settings(opening, &policy, language), &store, &clock, &stopped)?)
+            }
+            false => None,
+        };
+        let app = api::app(&store, &clock, &opening.allow_net, api::config(policy));
+        let api = tokio::spawn(async {
+            // It reports no error today, and its end is the command's.
+            let _ended = teimoso_server::serve(listener, app, until(stopped)).await;
+        });
+        Ok(Self { url, store: Opened(store), stop, api, engines })
+    }
+
+    /// Where its API listens.
+    #[must_use]
+    pub fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
+    /// Ends the API, drains what is on the wire, and makes everything durable.
+    ///
+    /// # Errors
+    /// The last settlements could not be made durable.
+    pub async fn close(self) -> Result<(), CliError> {
+        self.stop.send_replace(true);
+        let _ended = self.api.await;
+        let drained = match self.engines {
+            Some(engines) => engines.join().await,
+            None => Ok(()),
+        };
+        self.store.0.close().await;
+        drained
+    }
+}
+
+fn settings(opening: &Opening, policy: &RetryPolicy, language: Language) -> Settings {
+    Settings {
+        policy: policy.clone(),
+        allow_net: opening.allow_net.clone(),
+        in_flight: IN_FLIGHT,
+        // The command says itself how its own event stands.
+        lines: AttemptLines::Off,
+        language,
+    }
+}
+
+fn no_port(error: &std::io::Error) -> CliError {
+    CliError::failure(format!("cannot listen on a loopback port: {error}"))
+}
