@@ -35,27 +35,45 @@ struct Loaded {
     progress: Progress,
 }
 
+/// What memory gave.
+#[derive(Default)]
+struct Took {
+    claimed: Vec<Claimed>,
+    missing: Vec<Taken<Key>>,
+    wake_at: Option<Millis>,
+    /// A lane's due index ran dry: the file has more.
+    thirsty: bool,
+    /// The writer should be told that something was leased.
+    tell: bool,
+}
+
 impl EmbeddedStore {
     pub(crate) async fn claim_now(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
         self.shared.check()?;
-        let (mut claimed, missing, lost, wake_at, tick) = self.take(&request);
+        let lost = expired(&mut self.shared.core(), request.now);
         if !lost.is_empty() {
-            self.send(Op::Recover(lost))?;
+            self.ask(|reply| Op::Recover(lost, reply)).await?;
         }
-        if tick {
+        let mut took = self.take(&request);
+        while took.thirsty && took.claimed.len() + took.missing.len() < request.want {
+            self.ask(Op::Refill).await?;
+            if !self.take_more(&request, &mut took) {
+                break;
+            }
+        }
+        if took.tell || took.thirsty {
             self.send(Op::Tick)?;
         }
-        if !missing.is_empty() {
-            claimed.extend(self.read_back(missing, &request).await?);
+        let mut claimed = took.claimed;
+        if !took.missing.is_empty() {
+            claimed.extend(self.read_back(took.missing, &request).await?);
         }
         let start: Vec<Key> = claimed.iter().filter(|c| self.must_start(c)).filter_map(|c| self.key(c)).collect();
         if !start.is_empty() {
-            let (reply, started) = oneshot::channel();
-            self.send(Op::Start(start, reply))?;
-            started.await.map_err(|_| closed())??;
+            self.ask(|reply| Op::Start(start, reply)).await?;
         }
         fault::point("claimed");
-        Ok(Claim { taken: claimed, wake_at })
+        Ok(Claim { taken: claimed, wake_at: took.wake_at })
     }
 
     fn key(&self, claimed: &Claimed) -> Option<Key> {
@@ -68,27 +86,37 @@ impl EmbeddedStore {
         claimed.progress.mode == Mode::AtMostOnce || self.shared.clock.monotonic() < self.cautious_until
     }
 
-    #[expect(clippy::type_complexity, reason = "one lock, five answers; a struct would be named once")]
-    fn take(
-        &self,
-        request: &ClaimRequest,
-    ) -> (Vec<Claimed>, Vec<Taken<Key>>, Vec<Key>, Option<Millis>, bool) {
+    fn take(&self, request: &ClaimRequest) -> Took {
         let core = &mut *self.shared.core();
-        let lost = expired(core, request.now);
-        let taken = core.lanes.take(request.now, request.want, request.free);
-        let (mut claimed, mut missing) = (Vec::with_capacity(taken.len()), Vec::new());
-        let quiet = core.journal.is_empty();
-        for taken in taken {
+        if core.last_claim == Some(request.nonce) {
+            return Took { missing: held_under(core, request), wake_at: next_wake(core), ..Took::default() };
+        }
+        core.last_claim = Some(request.nonce);
+        let mut took = Took::default();
+        self.take_into(core, request, request.want, &mut took);
+        took
+    }
+
+    /// After a refill; `false` when it brought nothing.
+    fn take_more(&self, request: &ClaimRequest, took: &mut Took) -> bool {
+        let before = took.claimed.len() + took.missing.len();
+        self.take_into(&mut self.shared.core(), request, request.want - before, took);
+        took.claimed.len() + took.missing.len() > before
+    }
+
+    fn take_into(&self, core: &mut Core, request: &ClaimRequest, want: usize, took: &mut Took) {
+        took.tell |= core.journal.is_empty();
+        for taken in core.lanes.take(request.now, want, request.free) {
             let fresh = core.take_fresh(taken.key);
             lease(core, &taken, request, fresh.as_ref().map(|fresh| fresh.progress));
             match fresh {
-                Some(fresh) => claimed.push(self.claimed(core, &taken, request, fresh)),
-                None => missing.push(taken),
+                Some(fresh) => took.claimed.push(self.claimed(core, &taken, request, fresh)),
+                None => took.missing.push(taken),
             }
         }
-        let thirsty = core.lanes.is_thirsty() && !std::mem::replace(&mut core.refilling, true);
-        let tick = thirsty || (quiet && !core.journal.is_empty());
-        (claimed, missing, lost, core.lanes.next_wake(), tick)
+        took.tell &= !core.journal.is_empty();
+        took.thirsty = core.lanes.is_thirsty();
+        took.wake_at = next_wake(core);
     }
 
     fn claimed(&self, core: &Core, taken: &Taken<Key>, request: &ClaimRequest, fresh: Fresh) -> Claimed {
@@ -145,6 +173,7 @@ impl EmbeddedStore {
 
 fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: Option<Progress>) {
     core.journal.push(taken.key);
+    core.earliest_lease_end = core.earliest_lease_end.min(request.lease_until);
     core.leases.insert(taken.key, Leased {
         nonce: request.nonce,
         until: request.lease_until,
@@ -157,19 +186,30 @@ fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: 
     });
 }
 
+/// What a claim that is repeated was given the first time.
+fn held_under(core: &Core, request: &ClaimRequest) -> Vec<Taken<Key>> {
+    let held = core.leases.iter().filter(|(_, leased)| leased.nonce == request.nonce && !leased.settling);
+    held.map(|(key, leased)| Taken { lane: leased.lane, due: leased.due, key: *key }).collect()
+}
+
 fn give_back(core: &mut Core, taken: &Taken<Key>, now: Millis) {
     core.leases.remove(&taken.key);
     core.lanes.release(taken.lane, LaneNews::Neutral, now);
     core.lanes.push(taken.lane, taken.due, taken.key, now);
 }
 
+/// When a claim could give something it cannot give now: the next due time, or the end of a lease.
+fn next_wake(core: &Core) -> Option<Millis> {
+    let lease = Some(core.earliest_lease_end).filter(|_| !core.leases.is_empty());
+    core.lanes.next_wake().into_iter().chain(lease).min()
+}
+
 /// Leases that ran out. Their slots are freed; the writer counts the recovery.
 fn expired(core: &mut Core, now: Millis) -> Vec<Key> {
-    if core.next_expiry_look > now && core.next_expiry_look.since(now) <= EXPIRY_LOOK {
+    if core.leases.is_empty() || core.earliest_lease_end > now {
         return Vec::new();
     }
-    core.next_expiry_look = now.after(EXPIRY_LOOK);
-    let gone = |leased: &Leased| !leased.settling && leased.until < now;
+    let gone = |leased: &Leased| !leased.settling && leased.until <= now;
     let lost: Vec<Key> = core.leases.iter().filter(|(_, leased)| gone(leased)).map(|(key, _)| *key).collect();
     for key in &lost {
         if let Some(leased) = core.leases.get_mut(key) {
@@ -178,11 +218,10 @@ fn expired(core: &mut Core, now: Millis) -> Vec<Key> {
             core.lanes.release(lane, LaneNews::Neutral, now);
         }
     }
+    let held = core.leases.values().filter(|leased| !leased.settling);
+    core.earliest_lease_end = held.map(|leased| leased.until).min().unwrap_or(Millis::MAX);
     lost
 }
-
-/// How often leases are looked through.
-const EXPIRY_LOOK: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// Starts the thread that reads claims back.
 pub(crate) fn start(path: &Path, ids: IdSpace) -> Result<(Sender<ReadBack>, JoinHandle<()>), OpenError> {

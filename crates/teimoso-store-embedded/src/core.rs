@@ -52,10 +52,10 @@ pub(crate) struct Core {
     pub counts: Counts,
     /// Claimed since the last commit and perhaps not yet in `leased`.
     pub journal: Vec<Key>,
-    /// A refill is on its way to the writer.
-    pub refilling: bool,
-    /// When leases are looked through again.
-    pub next_expiry_look: Millis,
+    /// The nonce of the last claim: repeating it answers the same leases.
+    pub last_claim: Option<Nonce>,
+    /// No lease ends before this; it lags behind renewals, and is found anew when it has passed.
+    pub earliest_lease_end: Millis,
     fresh: HashMap<Key, Fresh>,
     fresh_bytes: usize,
 }
@@ -67,8 +67,8 @@ impl Core {
             leases: HashMap::new(),
             counts,
             journal: Vec::new(),
-            refilling: false,
-            next_expiry_look: Millis::default(),
+            last_claim: None,
+            earliest_lease_end: Millis::MAX,
             fresh: HashMap::new(),
             fresh_bytes: 0,
         }
@@ -88,7 +88,6 @@ impl Core {
         let end = entries.last().copied().filter(|_| entries.len() == thirst.want);
         entries.retain(|(_, key)| !self.leases.contains_key(key));
         self.lanes.refill(thirst, &entries, end, now);
-        self.refilling = false;
     }
 
     pub(crate) fn take_fresh(&mut self, key: Key) -> Option<Fresh> {

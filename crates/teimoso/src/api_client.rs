@@ -94,6 +94,15 @@ impl ApiClient {
         self.whole(request).await
     }
 
+    /// Asks for what is at `path` to be deleted.
+    ///
+    /// # Errors
+    /// As [`ApiClient::post`].
+    pub async fn delete(&mut self, path: &str) -> Result<Answer, ApiError> {
+        let request = self.request(Method::DELETE, path, RequestBody::empty())?;
+        self.whole(request).await
+    }
+
     /// Posts lines to `path` as they come, and returns the answer's body as soon as it begins.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod serve;
 mod sink;
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
@@ -60,7 +61,7 @@ pub struct Cli {
 pub enum Command {
     /// Accept events and deliver them until stopped
     Serve(Box<ServeArgs>),
-    /// Hand events to a running server
+    /// Hand events over for delivery
     Send(Box<SendArgs>),
     /// Look at accepted events
     Events(EventsArgs),
@@ -74,13 +75,17 @@ pub enum Command {
     Policy(PolicyArgs),
 }
 
-/// Which server a command talks to.
+/// Which server, or which store, a command talks to.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
-    /// The server to talk to
-    #[arg(long, env = "TEIMOSO_SERVER", value_name = "URL", default_value = "http://127.0.0.1:8080")]
-    #[arg(display_order = LAST)]
-    pub server: ServerUrl,
+    /// The server to talk to [env: TEIMOSO_SERVER=] [default: http://127.0.0.1:8080]
+    // Not clap's `env`: a variable that is set must not contradict --store.
+    #[arg(long, value_name = "URL", display_order = LAST)]
+    pub server: Option<ServerUrl>,
+    /// Instead of a server, the store in this directory, which no server may be using
+    #[arg(long, value_name = "DIR", display_order = LAST, conflicts_with = "server")]
+    #[arg(value_parser = serve::store_directory)]
+    pub store: Option<PathBuf>,
 }
 
 /// How a command prints its data.

@@ -11,7 +11,10 @@ pub mod sink;
 
 mod bulk;
 mod list;
+mod patience;
+mod session;
 mod shapes;
+mod signals;
 
 use std::future::Future;
 use std::io;

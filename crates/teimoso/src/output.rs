@@ -1,6 +1,7 @@
 //! Where a command's words go: data to stdout, everything else to stderr.
 //! Deliberately absent: the words.
 
+pub mod progress;
 pub mod table;
 
 use std::io::{self, IsTerminal, Write};
@@ -38,7 +39,12 @@ impl Output {
 
     /// Writes a line for a person to stderr. If it cannot be written there is nobody to tell.
     pub fn say(self, message: &Message<'_>) {
-        self.say_raw(&format!("{}\n", message.text(self.language)));
+        self.say_line(&message.text(self.language));
+    }
+
+    /// The same for words that were chosen earlier.
+    pub fn say_line(self, words: &str) {
+        self.say_raw(&format!("{words}\n"));
     }
 
     /// Says on stderr why a command ended early, if there is anything to say.
@@ -48,15 +54,14 @@ impl Output {
         }
     }
 
-    /// Asks a person at the terminal, and takes `y`, `yes`, `s` or `sim` for a yes.
-    #[must_use]
-    pub fn ask(self, message: &Message<'_>) -> bool {
+    /// Asks a person at the terminal, and takes `y`, `yes`, `s` or `sim` for a yes. The waiting can be given up.
+    pub async fn ask(self, message: &Message<'_>) -> bool {
         self.say_raw(&message.text(self.language));
-        let mut answer = String::new();
-        match io::stdin().read_line(&mut answer) {
-            Ok(_) => is_yes(&answer),
-            Err(_) => false,
-        }
+        let answer = tokio::task::spawn_blocking(|| {
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer).is_ok_and(|_| is_yes(&answer))
+        });
+        answer.await.unwrap_or(false)
     }
 
     fn say_raw(self, text: &str) {

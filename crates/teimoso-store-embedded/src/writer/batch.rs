@@ -248,7 +248,7 @@ impl<'a> Batch<'a> {
         let Some(row) = self.delivery(key)?.filter(|row| !row.state.is_final()) else { return Ok(()) };
         let (resting, progress) = match recover(row.progress) {
             Recovery::Due(progress) if cancel_wished => (Resting::Cancelled, progress),
-            Recovery::Due(progress) => (Resting::Due(self.now, progress.why), progress),
+            Recovery::Due(progress) => (Resting::Due(row.due, progress.why), progress),
             Recovery::Dead(reason, progress) => (Resting::Dead(reason), progress),
         };
         let lane = row.lane;
@@ -312,7 +312,6 @@ impl<'a> Batch<'a> {
         for (lane, due, key) in self.taken_out {
             core.lanes.push(lane, due, key, self.now);
         }
-        core.refilling = false;
     }
 
     /// The commit is durable.
@@ -363,8 +362,8 @@ impl Committed {
                     shared.note_saved(batch.len());
                     drop(reply.send(Ok(())));
                 }
-                Op::Start(_, reply) => drop(reply.send(Ok(()))),
-                Op::Recover(_) | Op::Tick | Op::Close(_) => {}
+                Op::Start(_, reply) | Op::Recover(_, reply) | Op::Refill(reply) => drop(reply.send(Ok(()))),
+                Op::Tick | Op::Close(_) => {}
                 other => self.answer_with_result(other),
             }
         }

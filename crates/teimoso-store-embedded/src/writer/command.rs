@@ -50,6 +50,9 @@ impl Batch<'_> {
     /// Makes a delivery due now with a fresh budget; its number of attempts goes on.
     pub(super) fn retry_now(&mut self, key: Key, explicit: bool) -> Result<RetryOutcome> {
         let Some(row) = self.delivery(key)? else { return Ok(RetryOutcome::NotFound) };
+        if !row.state.is_final() && self.shared.core().leases.contains_key(&key) {
+            return Ok(RetryOutcome::NotAllowed(DeliveryState::InFlight));
+        }
         if !may_retry(row.state, explicit) {
             return Ok(RetryOutcome::NotAllowed(row.state));
         }

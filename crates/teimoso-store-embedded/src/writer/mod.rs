@@ -62,11 +62,13 @@ pub(crate) enum Op {
     /// Durably note that these are leased: at-most-once, and after an unclean end.
     Start(Vec<Key>, Reply<()>),
     /// Leases that ended without a settlement.
-    Recover(Vec<Key>),
+    Recover(Vec<Key>, Reply<()>),
     Cancel(DeliveryId, Reply<CancelOutcome>),
     Retry(DeliveryId, bool, Reply<RetryOutcome>),
     StartReplay(NewReplay, u64, Reply<Replay>),
     CancelReplay(ReplayId, Reply<Option<Replay>>),
+    /// Lanes that ran dry are read on.
+    Refill(Reply<()>),
     /// Something may have to be journaled, read on or replayed.
     Tick,
     Close(oneshot::Sender<()>),
@@ -77,7 +79,7 @@ impl Op {
         match self {
             Self::Accept(events, _) => events.len(),
             Self::Settle(batch, _) => batch.len(),
-            Self::Start(keys, _) | Self::Recover(keys) => keys.len(),
+            Self::Start(keys, _) | Self::Recover(keys, _) => keys.len(),
             _ => 1,
         }
     }
@@ -97,12 +99,14 @@ impl Op {
                 shared.note_saved(batch.len());
                 drop(reply.send(Err(error)));
             }
-            Self::Start(_, reply) => drop(reply.send(Err(error))),
+            Self::Start(_, reply) | Self::Recover(_, reply) | Self::Refill(reply) => {
+                drop(reply.send(Err(error)));
+            }
             Self::Cancel(_, reply) => drop(reply.send(Err(error))),
             Self::Retry(_, _, reply) => drop(reply.send(Err(error))),
             Self::StartReplay(_, _, reply) => drop(reply.send(Err(error))),
             Self::CancelReplay(_, reply) => drop(reply.send(Err(error))),
-            Self::Recover(_) | Self::Tick => {}
+            Self::Tick => {}
             Self::Close(done) => {
                 let _ = done.send(());
             }
@@ -253,7 +257,7 @@ impl Writer {
         let keep = error.kind() != StoreErrorKind::Failed;
         for op in ops {
             match op {
-                Op::Settle(..) | Op::Recover(_) if keep => self.unsaved.push(op),
+                Op::Settle(..) | Op::Recover(..) if keep => self.unsaved.push(op),
                 other => other.refuse(&self.shared, error.clone()),
             }
         }
@@ -264,7 +268,7 @@ impl Writer {
         let mut rest = Vec::new();
         while let Ok(op) = queue.try_recv() {
             match op {
-                Op::Settle(..) | Op::Recover(_) => rest.push(op),
+                Op::Settle(..) | Op::Recover(..) => rest.push(op),
                 other => other.refuse(&self.shared, closed()),
             }
         }
@@ -274,6 +278,7 @@ impl Writer {
         for op in std::mem::take(&mut self.unsaved) {
             op.refuse(&self.shared, closed());
         }
+        self.shared.failed(&closed());
         let tidy = rows::set_meta(&self.conn, "clean", 1);
         if tidy.is_ok() {
             drop(self.conn.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);"));
@@ -299,12 +304,12 @@ fn apply(
         Op::Accept(events, _) => batch.accept(names, events),
         Op::Settle(settlings, _) => batch.settle(settlings),
         Op::Start(keys, _) => batch.start(keys),
-        Op::Recover(keys) => batch.recover(keys),
+        Op::Recover(keys, _) => batch.recover(keys),
         Op::Cancel(id, _) => batch.cancel(*id),
         Op::Retry(id, explicit, _) => batch.retry(*id, *explicit),
         Op::StartReplay(replay, estimated, _) => batch.start_replay(replays, *replay, *estimated),
         Op::CancelReplay(id, _) => batch.cancel_replay(replays, *id),
-        Op::Tick | Op::Close(_) => Ok(()),
+        Op::Refill(_) | Op::Tick | Op::Close(_) => Ok(()),
     }
 }
 

@@ -13,7 +13,11 @@ Examples:
   teimoso dead show dlv_0192f0c1                          with the body that was not delivered
   teimoso dead replay dlv_0192f0c1
   teimoso dead replay --reason attempts_exhausted --dry-run
-  teimoso dead replay --all --yes --rate 50/s";
+  teimoso dead replay --all --yes --rate 50/s
+  teimoso dead replay --cancel rpl_0192f0c1               stop a replay that is under way
+
+A replay by --all, --reason or --since is a job of the server: it goes on when this command ends,
+and after a restart.";
 
 /// Look at deliveries that were given up, and replay them.
 #[derive(Debug, Clone, Args)]
@@ -61,27 +65,31 @@ pub enum DeadCommand {
 ///
 /// `ambiguous` ones may already have taken effect: they are replayed only by id or with `--reason ambiguous`.
 #[derive(Debug, Clone, Args)]
-#[command(group = ArgGroup::new("which").required(true).multiple(true).args(["ids", "all", "reason", "since"]))]
+#[command(group = ArgGroup::new("which").required(true).multiple(true))]
 pub struct ReplayArgs {
     /// The delivery ids
-    #[arg(value_name = "ID", conflicts_with_all = ["all", "reason", "since"])]
+    #[arg(value_name = "ID", group = "which", conflicts_with_all = ["all", "reason", "since"])]
     pub ids: Vec<String>,
     /// All dead deliveries except ambiguous ones
-    #[arg(long, conflicts_with_all = ["reason", "since"])]
+    #[arg(long, group = "which", conflicts_with_all = ["reason", "since"])]
     pub all: bool,
     /// Those that died of this
-    #[arg(long, value_name = "REASON", value_parser = dead_reasons())]
+    #[arg(long, group = "which", value_name = "REASON", value_parser = dead_reasons())]
     pub reason: Option<String>,
     /// Those created since then: RFC 3339, or a duration back from now such as 2h or 7d
-    #[arg(long, value_name = "TIME", value_parser = units::moment)]
+    #[arg(long, group = "which", value_name = "TIME", value_parser = units::moment)]
     pub since: Option<Moment>,
-    /// Show what would be replayed, and replay nothing
+    /// Stop this replay job; what it replayed already stays replayed
+    #[arg(long, group = "which", value_name = "JOB")]
+    #[arg(conflicts_with_all = ["ids", "all", "reason", "since", "dry_run", "rate"])]
+    pub cancel: Option<String>,
+    /// Show how many would be replayed, and replay nothing
     #[arg(long)]
     pub dry_run: bool,
     /// Do not ask
     #[arg(long)]
     pub yes: bool,
-    /// At most so many per second
+    /// At most so many per second [default: 100/s, by id no limit]
     #[arg(long, value_name = "N/s", value_parser = units::rate_per_second)]
     pub rate: Option<NonZeroU32>,
     /// Which server.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use http::{HeaderName, HeaderValue};
+use ipnet::IpNet;
 use jiff::Timestamp;
 
 use super::{OutputArgs, ServerArgs};
@@ -18,16 +19,18 @@ Examples:
   teimoso send https://example.com/hook --data @event.json --after 10m
   teimoso send https://example.com/hook --wait
   teimoso send --ndjson - < events.ndjson     one event per line, as POST /v1/events takes them
+  teimoso send https://example.com/hook --store ./teimoso-data --wait     no server needed
 
 With --wait it exits 0 when delivered, 6 when attempts or time ran out, 7 when the outcome is
-unknown, 1 when it died of anything else.
+unknown, 1 when it died of anything else. With --store and --wait whatever is due in the store is
+delivered meanwhile; with --store alone the next server on it delivers.
 
 Prints the id of each accepted event. Nothing is lost once the id is printed.";
 
 /// The body of an event when none is given (S2.12).
 const DEFAULT_DATA: &str = r#"{"tipo":"pedido.pago","pedido":1234,"valor":99.9}"#;
 
-/// Hand events to a running server.
+/// Hand events over for delivery.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SendArgs {
@@ -62,6 +65,10 @@ pub struct SendArgs {
     /// Wait until it is delivered or given up
     #[arg(long)]
     pub wait: bool,
+    /// With --store: allow this private or reserved network [env: TEIMOSO_ALLOW_NET=]; may be repeated
+    // Not clap's `env`: a variable meant for `serve` must not ask for --store.
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', requires = "store")]
+    pub allow_net: Vec<IpNet>,
     /// Which server.
     #[command(flatten)]
     pub server: ServerArgs,

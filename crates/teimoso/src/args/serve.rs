@@ -94,6 +94,14 @@ impl FromStr for StoreLocation {
     }
 }
 
+/// The store that a command opens for itself.
+pub(super) fn store_directory(text: &str) -> Result<PathBuf, String> {
+    match text.parse()? {
+        StoreLocation::Directory(directory) => Ok(directory),
+        StoreLocation::Memory => Err("a store in memory is seen by its own process only".to_owned()),
+    }
+}
+
 fn directory(text: &str) -> PathBuf {
     let Ok(path): Result<_, Infallible> = text.parse();
     path

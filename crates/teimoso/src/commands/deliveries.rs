@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::bulk::{self, Change};
 use super::list::{self, one_line};
+use super::session::{self, Reach};
 use super::shapes::{self, DELIVERIES, DELIVERY_FIELDS};
 use super::{Context, events};
 use crate::api_client::{ApiClient, ApiError, Query, segment};
@@ -17,7 +18,7 @@ use crate::exit::{CliError, Exit};
 /// Lists, shows, retries or cancels deliveries.
 ///
 /// # Errors
-/// What the server or the connection to it says.
+/// What the server, the store or the connection says.
 pub async fn run(args: DeliveriesArgs, context: Context) -> Result<Exit, CliError> {
     match args.command {
         DeliveriesCommand::List { state, kind, list, server, output } => {
@@ -25,14 +26,18 @@ pub async fn run(args: DeliveriesArgs, context: Context) -> Result<Exit, CliErro
             let query =
                 Query::new("/v1/deliveries").with("state", state).with("type", kind).with("since", since);
             let limit = list.limit.get() as usize;
-            let mut client = ApiClient::new(server.server);
-            list::print(&mut client, query, limit, output.json, &DELIVERIES, context).await?;
-            Ok(Exit::OK)
+            session::run(Reach::of(server)?, context, async |mut session| {
+                list::print(&mut session.client, query, limit, output.json, &DELIVERIES, context).await?;
+                Ok(Exit::OK)
+            })
+            .await
         }
         DeliveriesCommand::Show { id, server, output } => {
-            let mut client = ApiClient::new(server.server);
-            show(&mut client, &id, output.json, context).await?;
-            Ok(Exit::OK)
+            session::run(Reach::of(server)?, context, async |mut session| {
+                show(&mut session.client, &id, output.json, context).await?;
+                Ok(Exit::OK)
+            })
+            .await
         }
         DeliveriesCommand::Retry(args) => change(args, Change::Retry, context).await,
         DeliveriesCommand::Cancel(args) => change(args, Change::Cancel, context).await,
@@ -40,8 +45,10 @@ pub async fn run(args: DeliveriesArgs, context: Context) -> Result<Exit, CliErro
 }
 
 async fn change(args: ChangeArgs, change: Change, context: Context) -> Result<Exit, CliError> {
-    let mut client = ApiClient::new(args.server.server);
-    bulk::apply(&mut client, change, &args.ids, None, args.output.json, context).await
+    session::run(Reach::of(args.server)?, context, async |mut session| {
+        bulk::apply(&mut session.client, change, &args.ids, None, args.output.json, context).await
+    })
+    .await
 }
 
 async fn show(client: &mut ApiClient, id: &str, json: bool, context: Context) -> Result<(), CliError> {

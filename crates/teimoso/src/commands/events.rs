@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::list::{self, Item, Pages};
+use super::session::{self, Reach};
 use super::shapes::{self, DELIVERIES, EVENT_FIELDS, EVENTS};
 use super::{Context, list::one_line};
 use crate::api_client::{Answer, ApiClient, Query, segment};
@@ -22,28 +23,37 @@ const TAIL_PAUSE: Duration = Duration::from_secs(1);
 /// Lists, shows or follows events.
 ///
 /// # Errors
-/// What the server or the connection to it says.
+/// What the server, the store or the connection says.
 pub async fn run(args: EventsArgs, context: Context) -> Result<Exit, CliError> {
     match args.command {
         EventsCommand::List { kind, list, server, output } => {
             let since = list.since.map(|moment| moment.resolve(clock::wall_now()));
             let query = Query::new("/v1/events").with("type", kind).with("since", since);
             let limit = list.limit.get() as usize;
-            let mut client = ApiClient::new(server.server);
-            list::print(&mut client, query, limit, output.json, &EVENTS, context).await?;
+            session::run(Reach::of(server)?, context, async |mut session| {
+                list::print(&mut session.client, query, limit, output.json, &EVENTS, context).await?;
+                Ok(Exit::OK)
+            })
+            .await
         }
         EventsCommand::Show { id, server, output } => {
-            let mut client = ApiClient::new(server.server);
-            show(&mut client, &id, output.json, context).await?;
+            session::run(Reach::of(server)?, context, async |mut session| {
+                show(&mut session.client, &id, output.json, context).await?;
+                Ok(Exit::OK)
+            })
+            .await
         }
         EventsCommand::Tail { kind, since, server, output } => {
             let now = clock::wall_now();
             let since = since.map_or(now, |moment| moment.resolve(now));
             let tail = Tail { since, seen: HashSet::new(), kind, json: output.json };
-            tail.follow(ApiClient::new(server.server), context).await?;
+            session::run(Reach::of(server)?, context, async |session| {
+                tail.follow(session.client, context).await?;
+                Ok(Exit::OK)
+            })
+            .await
         }
     }
-    Ok(Exit::OK)
 }
 
 async fn show(client: &mut ApiClient, id: &str, json: bool, context: Context) -> Result<(), CliError> {

@@ -1,4 +1,5 @@
-//! `teimoso send`: hands one event, or a stream of them, to a server. Deliberately absent: delivering them itself.
+//! `teimoso send`: hands one event, or a stream of them, to a server or straight to a store.
+//! Deliberately absent: delivering them, which is the engine's.
 
 mod batch;
 mod wait;
@@ -13,8 +14,9 @@ use serde_json::{Map, Value};
 
 use super::Context;
 use super::list::one_line;
+use super::session::{self, Reach, Session};
 use super::shapes;
-use crate::api_client::{ApiClient, ApiError};
+use crate::api_client::ApiError;
 use crate::args::{DataSource, HeaderLine, SendArgs};
 use crate::clock;
 use crate::exit::{CliError, Exit};
@@ -26,14 +28,26 @@ const DATA_MAX_BYTES: u64 = 256 << 20;
 /// Sends what the arguments say and prints the id of each accepted event (S2.12).
 ///
 /// # Errors
-/// Unusable data, what the server or the connection to it says, or an answer that was lost.
+/// Unusable data, what the server, the store or the connection says, or an answer that was lost.
 pub async fn run(args: SendArgs, context: Context) -> Result<Exit, CliError> {
-    let mut client = ApiClient::new(args.server.server.clone());
+    let reach = Reach::to_send(args.server.clone(), args.allow_net.clone(), args.wait)?;
     if args.ndjson.is_some() {
-        return batch::run(client, args.url.as_deref(), args.output.json, context).await;
+        let (url, json) = (args.url.as_deref(), args.output.json);
+        let sent = session::run(reach, context, async |session| {
+            session.parting.will_be(&Message::MayBeAccepted, context);
+            batch::run(session.client, url, json, context).await
+        });
+        return sent.await.inspect(|exit| say_stored(&args, *exit, context));
     }
+    // Stdin is read before anything listens to signals: until then they end the process by themselves.
     let body = event_body(&args, &read_data(&args.data)?, clock::wall_now())?;
-    let answer = client.post("/v1/events", body.into()).await.map_err(lost_event)?;
+    let sent = session::run(reach, context, async |session| one(session, body, &args, context).await);
+    sent.await.inspect(|exit| say_stored(&args, *exit, context))
+}
+
+async fn one(mut session: Session, body: String, args: &SendArgs, context: Context) -> Result<Exit, CliError> {
+    session.parting.will_be(&Message::MayBeAccepted, context);
+    let answer = session.client.post("/v1/events", body.into()).await.map_err(lost_event)?;
     let accepted = answer.json()?;
     let id = shapes::text(&accepted, "id");
     if !args.output.json {
@@ -44,7 +58,30 @@ pub async fn run(args: SendArgs, context: Context) -> Result<Exit, CliError> {
     if shapes::array(&accepted, "deliveries").is_empty() {
         context.output.say(&Message::NoDeliveries);
     }
-    if args.wait { wait::run(&mut client, &id, args.output.json, context).await } else { Ok(Exit::OK) }
+    if !args.wait {
+        return Ok(Exit::OK);
+    }
+    match directory(args) {
+        Some(directory) => {
+            session.parting.will_be(&Message::StoredOnly { directory: &directory }, context);
+        }
+        None => session.parting.will_be(&Message::DeliveryGoesOn { event: &id }, context),
+    }
+    wait::run(&mut session.client, &id, args.output.json, context).await
+}
+
+fn directory(args: &SendArgs) -> Option<String> {
+    args.server.store.as_ref().map(|directory| directory.display().to_string())
+}
+
+/// An event handed straight to a store waits there.
+fn say_stored(args: &SendArgs, exit: Exit, context: Context) {
+    if let Some(directory) = directory(args)
+        && !args.wait
+        && [Exit::OK, Exit::PARTLY_FAILED].contains(&exit)
+    {
+        context.output.say(&Message::StoredOnly { directory: &directory });
+    }
 }
 
 /// An event whose answer was lost may have been accepted.

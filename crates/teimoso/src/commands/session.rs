@@ -59,11 +59,6 @@ impl Reach {
             server @ Reach::Server(_) => Ok(server),
         }
     }
-
-    /// Whether it is a store.
-    pub(super) fn is_store(&self) -> bool {
-        matches!(self, Reach::Store(_))
-    }
 }
 
 /// The networks that `serve` would allow. The flag for it belongs to `--store`, so that it cannot be read by clap:
@@ -132,6 +127,10 @@ pub(super) async fn run(
         }
     };
     let Some(direct) = direct else { return ended };
+    match direct.in_flight().await {
+        0 => {}
+        in_flight => context.output.say(&Message::Draining { in_flight }),
+    }
     tokio::select! {
         closed = direct.close() => ended.and_then(|exit| closed.map(|()| exit)),
         exit = signals.next() => std::process::exit(exit.number().into()),

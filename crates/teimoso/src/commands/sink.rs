@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::signals::Signals;
 use super::{Context, cannot_listen};
 use crate::args::SinkArgs;
 use crate::exit::{CliError, Exit};
@@ -22,21 +22,15 @@ const LINES_WAITING_MAX: usize = 1_024;
 /// # Errors
 /// The address cannot be listened on, or stdout cannot be written.
 pub async fn run(args: SinkArgs, context: Context) -> Result<Exit, CliError> {
-    let mut interrupt = signals(SignalKind::interrupt())?;
-    let mut terminate = signals(SignalKind::terminate())?;
+    let mut signals = Signals::new()?;
     let (listener, mut records) = mpsc::channel(LINES_WAITING_MAX);
     let options = Options { keep: args.keep, listener: (!args.quiet).then_some(listener) };
     let sink = sink::start(args.listen, options).map_err(|error| cannot_listen(args.listen, &error))?;
     context.output.say(&Message::SinkReady { url: &sink.url("") });
     tokio::select! {
         error = print_forever(&mut records, args.output.json, context) => Err(error),
-        _ = interrupt.recv() => Ok(stopped(&sink, context, Exit::INTERRUPTED)),
-        _ = terminate.recv() => Ok(stopped(&sink, context, Exit::TERMINATED)),
+        exit = signals.next() => Ok(stopped(&sink, context, exit)),
     }
-}
-
-fn signals(kind: SignalKind) -> Result<Signal, CliError> {
-    signal(kind).map_err(|error| CliError::failure(format!("cannot wait for signals: {error}")))
 }
 
 fn stopped(sink: &SinkHandle, context: Context, exit: Exit) -> Exit {

@@ -53,13 +53,41 @@ pub(super) fn text(message: &Message<'_>) -> String {
             format!("{}: {} after {attempts} {word}", P(delivery), standing_text(standing))
         }
         Message::ServerAway => "the server is out of reach; still waiting".to_owned(),
+        Message::ServerBack => "the server is back".to_owned(),
+        Message::StoredOnly { directory } => {
+            format!("stored; it is delivered once `teimoso serve --store {}` runs", P(directory))
+        }
+        Message::DeliveryGoesOn { event } => {
+            format!("no longer waiting; the event is safe: `teimoso events show {}` tells how it stands", P(event))
+        }
+        Message::MayBeAccepted => {
+            "interrupted: what was not answered may have been accepted, `teimoso events list` tells".to_owned()
+        }
         Message::NoDeliveries => "accepted, but no endpoint wants it: nothing is delivered".to_owned(),
         Message::BatchProgress { accepted, failed } => format!("{accepted} accepted, {failed} refused"),
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
-        Message::ReplayPlan { count, ambiguous: 0 } => format!("{count} dead deliveries to replay"),
+        Message::ReplayPlan { count, ambiguous: 0 } => replay_plan(count),
         Message::ReplayPlan { count, ambiguous } => format!(
-            "{count} dead deliveries to replay; {ambiguous} ambiguous ones left out (a repeat might double their \
-             effect: name them by id or --reason ambiguous)"
+            "{}; {ambiguous} ambiguous left out (a repeat might double the effect: name them by id or \
+             --reason ambiguous)",
+            replay_plan(count)
+        ),
+        Message::ReplayProgress { done, of, failed } => format!("{done} of {of} replayed, {failed} failed"),
+        Message::ReplayEnded { cancelled: false, done, failed } => {
+            format!("replay finished: {done} replayed, {failed} failed")
+        }
+        Message::ReplayEnded { cancelled: true, done, failed } => {
+            format!("replay cancelled: {done} replayed, {failed} failed")
+        }
+        Message::ReplayGoesOn { job, directory: None } => format!(
+            "the replay goes on without this command; stop it with `teimoso dead replay --cancel {}`",
+            P(job)
+        ),
+        Message::ReplayGoesOn { job, directory: Some(directory) } => format!(
+            "the replay goes on once `teimoso serve --store {0}` runs; stop it with \
+             `teimoso dead replay --cancel {1} --store {0}`",
+            P(directory),
+            P(job)
         ),
         Message::AskToProceed => "proceed? [y/N] ".to_owned(),
         Message::NothingDone => "nothing was done".to_owned(),
@@ -80,6 +108,10 @@ fn store_name(store: StoreName<'_>) -> String {
 
 fn allow(flag: Option<&str>) -> String {
     flag.map_or_else(String::new, |flag| format!(" (allow it with {flag})"))
+}
+
+fn replay_plan(count: u64) -> String {
+    if count == 1 { "1 dead delivery to replay".to_owned() } else { format!("{count} dead deliveries to replay") }
 }
 
 fn attempts_word(attempts: u64) -> &'static str {

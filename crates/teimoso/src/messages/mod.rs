@@ -226,8 +226,22 @@ pub enum Message<'a> {
         /// Attempts made.
         attempts: u64,
     },
-    /// `send --wait` has lost sight of the server and goes on looking.
+    /// The server is out of sight, and one goes on looking.
     ServerAway,
+    /// The server is in sight again.
+    ServerBack,
+    /// The event is in a store that nobody delivers from now.
+    StoredOnly {
+        /// The store's directory.
+        directory: &'a str,
+    },
+    /// A signal ended `send --wait`.
+    DeliveryGoesOn {
+        /// The event.
+        event: &'a str,
+    },
+    /// A signal ended `send` before every answer came.
+    MayBeAccepted,
     /// The event was accepted and nobody wants it.
     NoDeliveries,
     /// How a stream of events stands.
@@ -247,9 +261,34 @@ pub enum Message<'a> {
     /// What a bulk replay is about to do.
     ReplayPlan {
         /// How many deliveries.
-        count: usize,
+        count: u64,
         /// How many were left out because a repeat might double their effect.
-        ambiguous: usize,
+        ambiguous: u64,
+    },
+    /// How a replay job stands.
+    ReplayProgress {
+        /// Replayed so far.
+        done: u64,
+        /// How many there were when it began.
+        of: u64,
+        /// Failed so far.
+        failed: u64,
+    },
+    /// A replay job is over.
+    ReplayEnded {
+        /// Whether somebody stopped it.
+        cancelled: bool,
+        /// How many were replayed.
+        done: u64,
+        /// How many could not be.
+        failed: u64,
+    },
+    /// A signal ended the command that followed a replay job.
+    ReplayGoesOn {
+        /// The job.
+        job: &'a str,
+        /// The store's directory, if the command was also the one that had it open.
+        directory: Option<&'a str>,
     },
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,

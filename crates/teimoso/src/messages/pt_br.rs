@@ -58,13 +58,42 @@ pub(super) fn text(message: &Message<'_>) -> String {
             format!("{}: {} depois de {attempts} {word}", P(delivery), standing_text(standing))
         }
         Message::ServerAway => "o servidor nao responde; esperando".to_owned(),
+        Message::ServerBack => "o servidor voltou".to_owned(),
+        Message::StoredOnly { directory } => {
+            format!("guardado; sera entregue quando `teimoso serve --store {}` rodar", P(directory))
+        }
+        Message::DeliveryGoesOn { event } => {
+            format!("sem esperar mais; o evento esta salvo: `teimoso events show {}` diz como esta", P(event))
+        }
+        Message::MayBeAccepted => {
+            "interrompido: o que nao teve resposta pode ter sido aceito, `teimoso events list` diz".to_owned()
+        }
         Message::NoDeliveries => "aceito, mas nenhum destino o quer: nada sera entregue".to_owned(),
         Message::BatchProgress { accepted, failed } => format!("{accepted} aceitos, {failed} recusados"),
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
-        Message::ReplayPlan { count, ambiguous: 0 } => format!("{count} entregas mortas para reenviar"),
+        Message::ReplayPlan { count, ambiguous: 0 } => replay_plan(count),
         Message::ReplayPlan { count, ambiguous } => format!(
-            "{count} entregas mortas para reenviar; {ambiguous} ambiguas ficam de fora (repetir pode dobrar o efeito: \
-             diga o id ou --reason ambiguous)"
+            "{}; ambiguas de fora: {ambiguous} (repetir pode dobrar o efeito: diga o id ou --reason ambiguous)",
+            replay_plan(count)
+        ),
+        Message::ReplayProgress { done, of, failed } => {
+            format!("{done} de {of} reenviadas, {failed} falharam")
+        }
+        Message::ReplayEnded { cancelled: false, done, failed } => {
+            format!("reenvio terminado: {done} reenviadas, {failed} falharam")
+        }
+        Message::ReplayEnded { cancelled: true, done, failed } => {
+            format!("reenvio cancelado: {done} reenviadas, {failed} falharam")
+        }
+        Message::ReplayGoesOn { job, directory: None } => format!(
+            "o reenvio continua sem este comando; pare com `teimoso dead replay --cancel {}`",
+            P(job)
+        ),
+        Message::ReplayGoesOn { job, directory: Some(directory) } => format!(
+            "o reenvio continua quando `teimoso serve --store {0}` rodar; pare com \
+             `teimoso dead replay --cancel {1} --store {0}`",
+            P(directory),
+            P(job)
         ),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
@@ -85,6 +114,14 @@ fn store_name(store: StoreName<'_>) -> String {
 
 fn allow(flag: Option<&str>) -> String {
     flag.map_or_else(String::new, |flag| format!(" (permita com {flag})"))
+}
+
+fn replay_plan(count: u64) -> String {
+    if count == 1 {
+        "1 entrega morta para reenviar".to_owned()
+    } else {
+        format!("{count} entregas mortas para reenviar")
+    }
 }
 
 fn attempts_word(attempts: u64) -> &'static str {

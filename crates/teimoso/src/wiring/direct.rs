@@ -106,6 +106,12 @@ impl DirectStore {
         &self.url
     }
 
+    /// How many attempts are on the wire.
+    pub async fn in_flight(&self) -> usize {
+        let in_flight = self.store.0.stats().await.map_or(0, |stats| stats.counts.in_flight);
+        usize::try_from(in_flight).unwrap_or(usize::MAX)
+    }
+
     /// Ends the API, drains what is on the wire, and makes everything durable.
     ///
     /// # Errors

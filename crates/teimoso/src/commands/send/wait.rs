@@ -1,25 +1,15 @@
 //! `send --wait`: looks at an event until all its deliveries are final. Deliberately absent: a time limit; a policy
 //! may take days, and the person who waits can stop.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::api_client::{ApiClient, ApiError, segment};
 use crate::clock;
 use crate::commands::list::one_line;
+use crate::commands::patience::Patience;
 use crate::commands::{Context, shapes};
 use crate::exit::{CliError, Exit};
 use crate::messages::{Message, Standing};
-
-/// The first pause between two looks; it doubles up to [`PAUSE_MAX`].
-const PAUSE_FIRST: Duration = Duration::from_millis(25);
-
-/// The longest pause between two looks.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// How many looks in a row may find no server, about a minute: it may be restarting, and the event is safe.
-const AWAY_MAX: u32 = 60;
 
 /// Waits until every delivery of the event is final, and says so as an exit code.
 pub(super) async fn run(
@@ -29,12 +19,13 @@ pub(super) async fn run(
     context: Context,
 ) -> Result<Exit, CliError> {
     let path = format!("/v1/events/{}", segment(id));
-    let mut watch = Watch { said: Vec::new(), away: 0, pause: PAUSE_FIRST };
+    let mut watch = Watch { said: Vec::new() };
+    let mut patience = Patience::new();
     loop {
         match client.get(&path).await {
             Ok(answer) => {
                 let event = answer.json()?;
-                watch.back();
+                patience.answered(context);
                 let deliveries = shapes::array(&event, "deliveries");
                 deliveries.iter().for_each(|delivery| watch.tell(delivery, context));
                 if let Some(exit) = verdict(deliveries) {
@@ -44,43 +35,25 @@ pub(super) async fn run(
                     return Ok(exit);
                 }
             }
-            Err(error) => watch.bear(error, context)?,
+            Err(error) => patience.bear(error, context).map_err(|error| out_of_sight(error, id))?,
         }
-        clock::pause(watch.next_pause()).await;
+        clock::pause(patience.next_pause()).await;
     }
 }
 
-/// What has been said so far, and how the looking goes.
+/// The server was lost sight of; the event was accepted and is safe.
+fn out_of_sight(error: ApiError, id: &str) -> CliError {
+    let error = CliError::from(error);
+    CliError { code: Exit::UNKNOWN_OUTCOME, ..error }
+        .with_next_step(format!("the event is safe: `teimoso events show {id}` tells how it stands"))
+}
+
+/// What has been said so far.
 struct Watch {
     said: Vec<(String, String)>,
-    away: u32,
-    pause: Duration,
 }
 
 impl Watch {
-    fn back(&mut self) {
-        self.away = 0;
-    }
-
-    fn next_pause(&mut self) -> Duration {
-        let pause = self.pause;
-        self.pause = (pause * 2).min(PAUSE_MAX);
-        pause
-    }
-
-    /// A server that is away may come back; every other error ends the waiting.
-    fn bear(&mut self, error: ApiError, context: Context) -> Result<(), CliError> {
-        let away = matches!(error, ApiError::Unreachable { .. } | ApiError::Lost(_));
-        self.away += 1;
-        if !away || self.away > AWAY_MAX {
-            return Err(error.into());
-        }
-        if self.away == 1 {
-            context.output.say(&Message::ServerAway);
-        }
-        Ok(())
-    }
-
     /// Says where a delivery stands whenever that has changed.
     fn tell(&mut self, delivery: &Value, context: Context) {
         let id = shapes::text(delivery, "id");
@@ -175,9 +148,9 @@ mod tests {
     }
 
     #[test]
-    fn looks_grow_further_apart_up_to_a_second() {
-        let mut watch = Watch { said: Vec::new(), away: 0, pause: PAUSE_FIRST };
-        let pauses: Vec<_> = (0..8).map(|_| watch.next_pause().as_millis()).collect();
-        assert_eq!(pauses, [25, 50, 100, 200, 400, 800, 1_000, 1_000]);
+    fn losing_sight_of_the_server_is_an_unknown_outcome() {
+        let error = out_of_sight(ApiError::Lost("reset".to_owned()), "evt_1");
+        assert_eq!(error.code, Exit::UNKNOWN_OUTCOME);
+        assert!(error.next_step.is_some_and(|step| step.contains("teimoso events show evt_1")));
     }
 }
