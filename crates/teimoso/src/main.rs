@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use teimoso::args::Cli;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     teimoso::commands::run(Cli::parse())
 }

@@ -237,8 +237,7 @@ fn every_module_begins_with_what_it_is_for() {
 
 #[test]
 fn time_and_chance_are_arguments_but_for_their_owners() {
-    let clocks =
-        ["Instant::now", "SystemTime::now", "Timestamp::now", "tokio::time::sleep(", "thread::sleep"];
+    let clocks = ["Instant::now", "SystemTime::now", "Timestamp::now", "tokio::time::sleep("];
     let chance = ["fastrand::", "rand::", "Uuid::now_v7", "Uuid::new_v4"];
     for folder in crate_folders() {
         let sources = rust_files(&folder.join("src"));

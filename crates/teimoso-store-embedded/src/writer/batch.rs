@@ -301,6 +301,7 @@ impl<'a> Batch<'a> {
             match op {
                 Op::Accept(..) => fault::point("accept-before-commit"),
                 Op::Settle(..) => fault::point("settle-before-commit"),
+                Op::Start(..) => fault::point("start-before-commit"),
                 _ => {}
             }
         }
@@ -329,6 +330,17 @@ pub(super) struct Committed {
 }
 
 impl Committed {
+    /// The crash windows between the commit and its answers.
+    pub(super) fn fault_points(&self) {
+        for op in &self.ops {
+            match op {
+                Op::Accept(..) => fault::point("accept-after-commit"),
+                Op::Settle(..) => fault::point("settle-after-commit"),
+                _ => {}
+            }
+        }
+    }
+
     /// Makes memory agree with the file, then answers.
     pub(super) fn publish(mut self, shared: &Shared, now: Millis) {
         {

@@ -27,7 +27,6 @@ use teimoso_delivery::store::{
 use tokio::sync::oneshot;
 
 use crate::error::{closed, store_error};
-use crate::fault;
 use crate::rows;
 use crate::shared::{Health, Shared};
 use batch::Batch;
@@ -208,7 +207,7 @@ impl Writer {
         match self.transact(&mut ops, now) {
             Ok(batch) => {
                 self.shared.recovered();
-                fault::point("after-commit");
+                batch.fault_points();
                 batch.publish(&self.shared, now);
             }
             Err(error) => self.fail(ops, &error),

@@ -51,6 +51,10 @@ pub struct ServeArgs {
     /// The largest payload that is accepted, in bytes (B, kB, MB, KiB, MiB)
     #[arg(long, env = "TEIMOSO_MAX_PAYLOAD", value_name = "SIZE", default_value = "1MiB", value_parser = payload)]
     pub max_payload: usize,
+    /// The most the store may take on disk, its log aside (B, kB, MB, GB, KiB, MiB, GiB); past it events are
+    /// answered 507 and deliveries wait for room [default: the disk]
+    #[arg(long, env = "TEIMOSO_MAX_STORE_SIZE", value_name = "SIZE", value_parser = store_size)]
+    pub max_store_size: Option<u64>,
     /// How many attempts may be on the wire at once
     #[arg(long, env = "TEIMOSO_IN_FLIGHT", value_name = "N", default_value = "1024", value_parser = in_flight)]
     pub in_flight: NonZeroU32,
@@ -123,6 +127,16 @@ fn payload(text: &str) -> Result<usize, String> {
     match units::size_bytes(text)? {
         bytes @ 1..=PAYLOAD_MAX_BYTES => usize::try_from(bytes).map_err(|error| error.to_string()),
         _ => Err("must be from 1B to 256MiB".to_owned()),
+    }
+}
+
+/// The smallest store: below, its own tables and the room it keeps free leave nothing for events.
+const STORE_SIZE_MIN_BYTES: u64 = 1 << 20;
+
+fn store_size(text: &str) -> Result<u64, String> {
+    match units::size_bytes(text)? {
+        bytes @ STORE_SIZE_MIN_BYTES.. => Ok(bytes),
+        _ => Err("must be at least 1MiB".to_owned()),
     }
 }
 

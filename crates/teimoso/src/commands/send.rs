@@ -45,7 +45,12 @@ pub async fn run(args: SendArgs, context: Context) -> Result<Exit, CliError> {
     sent.await.inspect(|exit| say_stored(&args, *exit, context))
 }
 
-async fn one(mut session: Session, body: String, args: &SendArgs, context: Context) -> Result<Exit, CliError> {
+async fn one(
+    mut session: Session,
+    body: String,
+    args: &SendArgs,
+    context: Context,
+) -> Result<Exit, CliError> {
     session.parting.will_be(&Message::MayBeAccepted, context);
     let answer = session.client.post("/v1/events", body.into()).await.map_err(lost_event)?;
     let accepted = answer.json()?;

@@ -29,9 +29,10 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     let policy = policy(&args)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let mut signals = Signals::new()?;
-    let listener = TcpListener::bind(args.listen).await.map_err(|error| cannot_listen(args.listen, &error))?;
+    let listener =
+        TcpListener::bind(args.listen).await.map_err(|error| cannot_listen(args.listen, &error))?;
     let listening = listener.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
-    let options = Options { retention: args.retention, ..Options::default() };
+    let options = Options { retention: args.retention, max_bytes: args.max_store_size };
     let store = store::open(&args.store, options, Arc::clone(&clock))?;
 
     let (stop, stopped) = watch::channel(false);

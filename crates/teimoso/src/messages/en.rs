@@ -1,6 +1,6 @@
 //! The English catalogue. Deliberately absent: anything but words.
 
-use super::{Message, Printable as P, Standing, StoreName};
+use super::{Message, Printable as P, Replaying, Standing, StoreName};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
@@ -58,37 +58,19 @@ pub(super) fn text(message: &Message<'_>) -> String {
             format!("stored; it is delivered once `teimoso serve --store {}` runs", P(directory))
         }
         Message::DeliveryGoesOn { event } => {
-            format!("no longer waiting; the event is safe: `teimoso events show {}` tells how it stands", P(event))
+            format!(
+                "no longer waiting; the event is safe: `teimoso events show {}` tells how it stands",
+                P(event)
+            )
         }
         Message::MayBeAccepted => {
-            "interrupted: what was not answered may have been accepted, `teimoso events list` tells".to_owned()
+            "interrupted: what was not answered may have been accepted, `teimoso events list` tells"
+                .to_owned()
         }
         Message::NoDeliveries => "accepted, but no endpoint wants it: nothing is delivered".to_owned(),
         Message::BatchProgress { accepted, failed } => format!("{accepted} accepted, {failed} refused"),
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
-        Message::ReplayPlan { count, ambiguous: 0 } => replay_plan(count),
-        Message::ReplayPlan { count, ambiguous } => format!(
-            "{}; {ambiguous} ambiguous left out (a repeat might double the effect: name them by id or \
-             --reason ambiguous)",
-            replay_plan(count)
-        ),
-        Message::ReplayProgress { done, of, failed } => format!("{done} of {of} replayed, {failed} failed"),
-        Message::ReplayEnded { cancelled: false, done, failed } => {
-            format!("replay finished: {done} replayed, {failed} failed")
-        }
-        Message::ReplayEnded { cancelled: true, done, failed } => {
-            format!("replay cancelled: {done} replayed, {failed} failed")
-        }
-        Message::ReplayGoesOn { job, directory: None } => format!(
-            "the replay goes on without this command; stop it with `teimoso dead replay --cancel {}`",
-            P(job)
-        ),
-        Message::ReplayGoesOn { job, directory: Some(directory) } => format!(
-            "the replay goes on once `teimoso serve --store {0}` runs; stop it with \
-             `teimoso dead replay --cancel {1} --store {0}`",
-            P(directory),
-            P(job)
-        ),
+        Message::Replay(replay) => replaying(replay),
         Message::AskToProceed => "proceed? [y/N] ".to_owned(),
         Message::NothingDone => "nothing was done".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} of {of} done, {failed} failed"),
@@ -110,8 +92,40 @@ fn allow(flag: Option<&str>) -> String {
     flag.map_or_else(String::new, |flag| format!(" (allow it with {flag})"))
 }
 
+fn replaying(replay: Replaying<'_>) -> String {
+    match replay {
+        Replaying::Plan { count, ambiguous: 0 } => replay_plan(count),
+        Replaying::Plan { count, ambiguous } => format!(
+            "{}; {ambiguous} ambiguous left out (a repeat might double the effect: name them by id or \
+             --reason ambiguous)",
+            replay_plan(count)
+        ),
+        Replaying::Progress { done, of, failed } => format!("{done} of {of} replayed, {failed} failed"),
+        Replaying::Ended { cancelled: false, done, failed } => {
+            format!("replay finished: {done} replayed, {failed} failed")
+        }
+        Replaying::Ended { cancelled: true, done, failed } => {
+            format!("replay cancelled: {done} replayed, {failed} failed")
+        }
+        Replaying::GoesOn { job, directory: None } => format!(
+            "the replay goes on without this command; stop it with `teimoso dead replay --cancel {}`",
+            P(job)
+        ),
+        Replaying::GoesOn { job, directory: Some(directory) } => format!(
+            "the replay goes on once `teimoso serve --store {0}` runs; stop it with \
+             `teimoso dead replay --cancel {1} --store {0}`",
+            P(directory),
+            P(job)
+        ),
+    }
+}
+
 fn replay_plan(count: u64) -> String {
-    if count == 1 { "1 dead delivery to replay".to_owned() } else { format!("{count} dead deliveries to replay") }
+    if count == 1 {
+        "1 dead delivery to replay".to_owned()
+    } else {
+        format!("{count} dead deliveries to replay")
+    }
 }
 
 fn attempts_word(attempts: u64) -> &'static str {

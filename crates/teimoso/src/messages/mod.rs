@@ -76,6 +76,43 @@ pub enum Standing<'a> {
     Cancelled,
 }
 
+/// How a replay goes, from the plan to the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replaying<'a> {
+    /// What a bulk replay is about to do.
+    Plan {
+        /// How many deliveries.
+        count: u64,
+        /// How many were left out because a repeat might double their effect.
+        ambiguous: u64,
+    },
+    /// How a replay job stands.
+    Progress {
+        /// Replayed so far.
+        done: u64,
+        /// How many there were when it began.
+        of: u64,
+        /// Failed so far.
+        failed: u64,
+    },
+    /// A replay job is over.
+    Ended {
+        /// Whether somebody stopped it.
+        cancelled: bool,
+        /// How many were replayed.
+        done: u64,
+        /// How many could not be.
+        failed: u64,
+    },
+    /// A signal ended the command that followed a replay job.
+    GoesOn {
+        /// The job.
+        job: &'a str,
+        /// The store's directory, if the command was also the one that had it open.
+        directory: Option<&'a str>,
+    },
+}
+
 /// One line for a person. Text from outside is shown with its control characters made visible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
@@ -258,38 +295,8 @@ pub enum Message<'a> {
         /// Why.
         reason: &'a str,
     },
-    /// What a bulk replay is about to do.
-    ReplayPlan {
-        /// How many deliveries.
-        count: u64,
-        /// How many were left out because a repeat might double their effect.
-        ambiguous: u64,
-    },
-    /// How a replay job stands.
-    ReplayProgress {
-        /// Replayed so far.
-        done: u64,
-        /// How many there were when it began.
-        of: u64,
-        /// Failed so far.
-        failed: u64,
-    },
-    /// A replay job is over.
-    ReplayEnded {
-        /// Whether somebody stopped it.
-        cancelled: bool,
-        /// How many were replayed.
-        done: u64,
-        /// How many could not be.
-        failed: u64,
-    },
-    /// A signal ended the command that followed a replay job.
-    ReplayGoesOn {
-        /// The job.
-        job: &'a str,
-        /// The store's directory, if the command was also the one that had it open.
-        directory: Option<&'a str>,
-    },
+    /// How a replay goes.
+    Replay(Replaying<'a>),
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,
     /// The answer was no.

@@ -1,7 +1,7 @@
 //! The Portuguese catalogue: S2.14's lines letter for letter, the rest in the same spelling.
 //! Deliberately absent: anything but words.
 
-use super::{Message, Printable as P, Standing, StoreName};
+use super::{Message, Printable as P, Replaying, Standing, StoreName};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
@@ -71,30 +71,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::NoDeliveries => "aceito, mas nenhum destino o quer: nada sera entregue".to_owned(),
         Message::BatchProgress { accepted, failed } => format!("{accepted} aceitos, {failed} recusados"),
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
-        Message::ReplayPlan { count, ambiguous: 0 } => replay_plan(count),
-        Message::ReplayPlan { count, ambiguous } => format!(
-            "{}; ambiguas de fora: {ambiguous} (repetir pode dobrar o efeito: diga o id ou --reason ambiguous)",
-            replay_plan(count)
-        ),
-        Message::ReplayProgress { done, of, failed } => {
-            format!("{done} de {of} reenviadas, {failed} falharam")
-        }
-        Message::ReplayEnded { cancelled: false, done, failed } => {
-            format!("reenvio terminado: {done} reenviadas, {failed} falharam")
-        }
-        Message::ReplayEnded { cancelled: true, done, failed } => {
-            format!("reenvio cancelado: {done} reenviadas, {failed} falharam")
-        }
-        Message::ReplayGoesOn { job, directory: None } => format!(
-            "o reenvio continua sem este comando; pare com `teimoso dead replay --cancel {}`",
-            P(job)
-        ),
-        Message::ReplayGoesOn { job, directory: Some(directory) } => format!(
-            "o reenvio continua quando `teimoso serve --store {0}` rodar; pare com \
-             `teimoso dead replay --cancel {1} --store {0}`",
-            P(directory),
-            P(job)
-        ),
+        Message::Replay(replay) => replaying(replay),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} de {of} feitos, {failed} falharam"),
@@ -114,6 +91,34 @@ fn store_name(store: StoreName<'_>) -> String {
 
 fn allow(flag: Option<&str>) -> String {
     flag.map_or_else(String::new, |flag| format!(" (permita com {flag})"))
+}
+
+fn replaying(replay: Replaying<'_>) -> String {
+    match replay {
+        Replaying::Plan { count, ambiguous: 0 } => replay_plan(count),
+        Replaying::Plan { count, ambiguous } => format!(
+            "{}; ambiguas de fora: {ambiguous} (repetir pode dobrar o efeito: diga o id ou --reason ambiguous)",
+            replay_plan(count)
+        ),
+        Replaying::Progress { done, of, failed } => {
+            format!("{done} de {of} reenviadas, {failed} falharam")
+        }
+        Replaying::Ended { cancelled: false, done, failed } => {
+            format!("reenvio terminado: {done} reenviadas, {failed} falharam")
+        }
+        Replaying::Ended { cancelled: true, done, failed } => {
+            format!("reenvio cancelado: {done} reenviadas, {failed} falharam")
+        }
+        Replaying::GoesOn { job, directory: None } => {
+            format!("o reenvio continua sem este comando; pare com `teimoso dead replay --cancel {}`", P(job))
+        }
+        Replaying::GoesOn { job, directory: Some(directory) } => format!(
+            "o reenvio continua quando `teimoso serve --store {0}` rodar; pare com \
+             `teimoso dead replay --cancel {1} --store {0}`",
+            P(directory),
+            P(job)
+        ),
+    }
 }
 
 fn replay_plan(count: u64) -> String {

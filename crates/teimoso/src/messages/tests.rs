@@ -166,45 +166,49 @@ fn lines_of_the_commands() {
         "dlv_1: morta (permanent_status) depois de 1 tentativa",
     );
     golden(
-        Message::ReplayPlan { count: 12, ambiguous: 0 },
+        Message::Replay(Replaying::Plan { count: 12, ambiguous: 0 }),
         "12 dead deliveries to replay",
         "12 entregas mortas para reenviar",
     );
     golden(
-        Message::ReplayPlan { count: 1, ambiguous: 2 },
+        Message::Replay(Replaying::Plan { count: 1, ambiguous: 2 }),
         "1 dead delivery to replay; 2 ambiguous left out (a repeat might double the effect: name them by id or \
          --reason ambiguous)",
         "1 entrega morta para reenviar; ambiguas de fora: 2 (repetir pode dobrar o efeito: diga o id ou \
          --reason ambiguous)",
     );
     golden(
-        Message::ReplayProgress { done: 3, of: 9, failed: 1 },
+        Message::Replay(Replaying::Progress { done: 3, of: 9, failed: 1 }),
         "3 of 9 replayed, 1 failed",
         "3 de 9 reenviadas, 1 falharam",
     );
     golden(
-        Message::ReplayEnded { cancelled: false, done: 3, failed: 1 },
+        Message::Replay(Replaying::Ended { cancelled: false, done: 3, failed: 1 }),
         "replay finished: 3 replayed, 1 failed",
         "reenvio terminado: 3 reenviadas, 1 falharam",
     );
     golden(
-        Message::ReplayEnded { cancelled: true, done: 3, failed: 0 },
+        Message::Replay(Replaying::Ended { cancelled: true, done: 3, failed: 0 }),
         "replay cancelled: 3 replayed, 0 failed",
         "reenvio cancelado: 3 reenviadas, 0 falharam",
     );
     golden(
-        Message::ReplayGoesOn { job: "rpl_1", directory: None },
+        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: None }),
         "the replay goes on without this command; stop it with `teimoso dead replay --cancel rpl_1`",
         "o reenvio continua sem este comando; pare com `teimoso dead replay --cancel rpl_1`",
     );
     golden(
-        Message::ReplayGoesOn { job: "rpl_1", directory: Some("./d") },
+        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: Some("./d") }),
         "the replay goes on once `teimoso serve --store ./d` runs; stop it with \
          `teimoso dead replay --cancel rpl_1 --store ./d`",
         "o reenvio continua quando `teimoso serve --store ./d` rodar; pare com \
          `teimoso dead replay --cancel rpl_1 --store ./d`",
     );
-    golden(Message::ServerAway, "the server is out of reach; still waiting", "o servidor nao responde; esperando");
+    golden(
+        Message::ServerAway,
+        "the server is out of reach; still waiting",
+        "o servidor nao responde; esperando",
+    );
     golden(Message::ServerBack, "the server is back", "o servidor voltou");
     golden(
         Message::StoredOnly { directory: "./d" },

@@ -167,9 +167,7 @@ fn sequel<'a>(finished: &Finished<'_>) -> Option<Message<'a>> {
             next: finished.budget_used.saturating_add(1),
             max: finished.max_attempts,
         }),
-        Next::Dead(DeadReason::AttemptsExhausted) => {
-            Some(Message::GaveUp { attempts: finished.budget_used })
-        }
+        Next::Dead(DeadReason::AttemptsExhausted) => Some(Message::GaveUp { attempts: finished.budget_used }),
         Next::Dead(DeadReason::PermanentStatus | DeadReason::EndpointGone | DeadReason::Redirect) => None,
         Next::Dead(reason) => Some(Message::Buried { reason: reason.name() }),
         Next::Delivered | Next::Released => None,

@@ -45,7 +45,9 @@ mod tests {
     #[test]
     fn g12_a_blocked_literal_is_refused_in_every_spelling_and_names_the_flag() {
         let guarded = GuardedDestinations::new(Egress::default());
-        for url in ["http://127.0.0.1/x", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/"] {
+        for url in
+            ["http://127.0.0.1/x", "http://2130706433/", "http://0x7f.1/", "http://[::ffff:127.0.0.1]/"]
+        {
             let refused = guarded.check(url).unwrap_err();
             assert_eq!(refused.code, "blocked_address", "{url}");
             assert!(refused.sentence.contains("--allow-net 127.0.0.0/8"), "{}", refused.sentence);

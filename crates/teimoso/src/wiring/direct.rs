@@ -87,9 +87,7 @@ impl DirectStore {
         let policy = RetryPolicy::preset(Preset::Patient);
         let (stop, stopped) = watch::channel(false);
         let engines = match opening.deliver {
-            true => {
-                Some(Engines::start(&settings(opening, &policy, language), &store, &clock, &stopped)?)
-            }
+            true => Some(Engines::start(&settings(opening, &policy, language), &store, &clock, &stopped)?),
             false => None,
         };
         let app = api::app(&store, &clock, &opening.allow_net, api::config(policy));

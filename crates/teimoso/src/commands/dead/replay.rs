@@ -14,7 +14,7 @@ use crate::commands::patience::Patience;
 use crate::commands::session::{self, Reach, Session};
 use crate::commands::{Context, shapes};
 use crate::exit::{CliError, Exit};
-use crate::messages::Message;
+use crate::messages::{Message, Replaying};
 use crate::output::progress::Progress;
 
 /// The reason of deliveries that may already have taken effect: a filter takes them only by name.
@@ -43,7 +43,7 @@ async fn by_id(mut session: Session, args: &ReplayArgs, context: Context) -> Res
         }
     }
     if args.dry_run {
-        context.output.say(&Message::ReplayPlan { count: ids.len() as u64, ambiguous: 0 });
+        context.output.say(&Message::Replay(Replaying::Plan { count: ids.len() as u64, ambiguous: 0 }));
         let line = |id: &String| if args.output.json { json!({ "id": id }).to_string() } else { id.clone() };
         context.output.data(&ids.iter().map(|id| line(id) + "\n").collect::<String>())?;
         return Ok(Exit::OK);
@@ -55,7 +55,8 @@ async fn by_filter(mut session: Session, args: &ReplayArgs, context: Context) ->
     let order = Order::of(args, clock::wall_now());
     let estimate = order.post(&mut session.client, true).await?.json()?;
     let count = shapes::number(&estimate, "estimated");
-    let plan = Message::ReplayPlan { count, ambiguous: order.left_out(&mut session.client).await? };
+    let ambiguous = order.left_out(&mut session.client).await?;
+    let plan = Message::Replay(Replaying::Plan { count, ambiguous });
     if args.dry_run || count == 0 {
         return context.output.data(&shown(&estimate, &plan, args.output.json, context)).map(|()| Exit::OK);
     }
@@ -67,7 +68,7 @@ async fn by_filter(mut session: Session, args: &ReplayArgs, context: Context) ->
     let started = order.post(&mut session.client, false).await.map_err(lost_order)?.json()?;
     let id = shapes::text(&started, "id");
     let directory = args.server.store.as_ref().map(|directory| directory.display().to_string());
-    let parting = Message::ReplayGoesOn { job: &id, directory: directory.as_deref() };
+    let parting = Message::Replay(Replaying::GoesOn { job: &id, directory: directory.as_deref() });
     session.parting.will_be(&parting, context);
     if !args.output.json {
         context.output.data(&format!("{id}\n"))?;
@@ -154,7 +155,8 @@ async fn follow(client: &mut ApiClient, id: &str, json: bool, context: Context) 
                 }
                 let (done, of) = (shapes::number(&job, "done"), shapes::number(&job, "estimated"));
                 let failed = shapes::number(&job, "failed");
-                let line = Message::ReplayProgress { done, of, failed }.text(context.output.language);
+                let line =
+                    Message::Replay(Replaying::Progress { done, of, failed }).text(context.output.language);
                 progress.show(&line, done + failed, of, clock::monotonic_now());
             }
             Err(error) => patience.bear(error, context).map_err(|error| out_of_sight(error, id))?,
@@ -169,7 +171,7 @@ fn path(id: &str) -> String {
 
 fn ended(job: &Value) -> Message<'static> {
     let (done, failed) = (shapes::number(job, "done"), shapes::number(job, "failed"));
-    Message::ReplayEnded { cancelled: shapes::text(job, "state") == "cancelled", done, failed }
+    Message::Replay(Replaying::Ended { cancelled: shapes::text(job, "state") == "cancelled", done, failed })
 }
 
 /// A job that was stopped by someone has done part of its work.
@@ -185,7 +187,9 @@ fn exit_of(job: &Value) -> Exit {
 /// The server was lost sight of; the job was not.
 fn out_of_sight(error: ApiError, id: &str) -> CliError {
     let error = CliError::from(error);
-    let next = format!("the replay {id} goes on as soon as a server runs; look at what is left with `teimoso dead list`");
+    let next = format!(
+        "the replay {id} goes on as soon as a server runs; look at what is left with `teimoso dead list`"
+    );
     CliError { code: Exit::UNKNOWN_OUTCOME, ..error }.with_next_step(next)
 }
 
