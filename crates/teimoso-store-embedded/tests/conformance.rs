@@ -14,11 +14,11 @@ fn on_disk(clock: ManualClock) -> Fixture {
 }
 
 fn with_limits(clock: ManualClock, limits: Limits) -> Fixture {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let entropy = SeededEntropy::new(7);
     let store =
         EmbeddedStore::open_with_limits(dir.path(), Options::default(), limits, Arc::new(clock), &entropy);
-    Fixture::new(Arc::new(store.unwrap())).keeping(dir)
+    Fixture::new(Arc::new(store.expect("an empty directory opens"))).keeping(dir)
 }
 
 fn small(clock: ManualClock) -> Fixture {

@@ -341,8 +341,10 @@ impl Committed {
         }
     }
 
-    /// Makes memory agree with the file, then answers.
+    /// Makes memory agree with the file, then answers. Wakes the engine when there may be more to claim.
     pub(super) fn publish(mut self, shared: &Shared, now: Millis) {
+        let claimable = |effect: &Effect| matches!(effect, Effect::Due(..) | Effect::Refill(..));
+        let wake = self.effects.iter().any(claimable);
         {
             let core = &mut *shared.core();
             core.counts = self.counts;
@@ -363,6 +365,9 @@ impl Committed {
                     Effect::Refill(thirst, entries) => core.refill(&thirst, entries, now),
                 }
             }
+        }
+        if wake {
+            shared.changed.notify_one();
         }
         self.answer(shared);
     }

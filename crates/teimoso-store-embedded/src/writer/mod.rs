@@ -212,7 +212,6 @@ impl Writer {
             }
             Err(error) => self.fail(ops, &error),
         }
-        self.shared.changed.notify_one();
     }
 
     /// One transaction over all of `ops`; their answers wait in the returned batch.
