@@ -54,19 +54,27 @@ impl EmbeddedStore {
         if !lost.is_empty() {
             self.ask(|reply| Op::Recover(lost, reply)).await?;
         }
-        let mut took = self.take(&request);
+        let took = self.take(&request);
+        let claim = self.complete(took, &request).await;
+        if claim.is_err() {
+            self.give_all_back(&request);
+        }
+        claim
+    }
+
+    /// From what memory gave to a claim: reads on, reads back, and makes durable what must be.
+    async fn complete(&self, mut took: Took, request: &ClaimRequest) -> Result<Claim, StoreError> {
+        // Ends: every refill moves a horizon on, and a lane that got more than a few entries is content.
         while took.thirsty && took.claimed.len() + took.missing.len() < request.want {
             self.ask(Op::Refill).await?;
-            if !self.take_more(&request, &mut took) {
-                break;
-            }
+            self.take_more(request, &mut took);
         }
         if took.tell || took.thirsty {
             self.send(Op::Tick)?;
         }
         let mut claimed = took.claimed;
         if !took.missing.is_empty() {
-            claimed.extend(self.read_back(took.missing, &request).await?);
+            claimed.extend(self.read_back(took.missing, request).await?);
         }
         let start: Vec<Key> = claimed.iter().filter(|c| self.must_start(c)).filter_map(|c| self.key(c)).collect();
         if !start.is_empty() {
@@ -76,6 +84,21 @@ impl EmbeddedStore {
             fault::point("claimed");
         }
         Ok(Claim { taken: claimed, wake_at: took.wake_at })
+    }
+
+    /// A claim that failed was never handed out: nothing of it was in flight, nothing is to be recovered.
+    /// What was cancelled meanwhile keeps its lease, whose end honours the wish.
+    fn give_all_back(&self, request: &ClaimRequest) {
+        let core = &mut *self.shared.core();
+        for taken in held_under(core, request) {
+            if core.leases.get(&taken.key).is_none_or(|leased| leased.cancel_wished) {
+                continue;
+            }
+            core.leases.remove(&taken.key);
+            core.lanes.release(taken.lane, LaneNews::Neutral, request.now);
+            core.lanes.push(taken.lane, taken.due, taken.key, request.now);
+        }
+        core.last_claim = None;
     }
 
     fn key(&self, claimed: &Claimed) -> Option<Key> {
@@ -99,11 +122,10 @@ impl EmbeddedStore {
         took
     }
 
-    /// After a refill; `false` when it brought nothing.
-    fn take_more(&self, request: &ClaimRequest, took: &mut Took) -> bool {
-        let before = took.claimed.len() + took.missing.len();
-        self.take_into(&mut self.shared.core(), request, request.want - before, took);
-        took.claimed.len() + took.missing.len() > before
+    /// After a refill.
+    fn take_more(&self, request: &ClaimRequest, took: &mut Took) {
+        let want = request.want.saturating_sub(took.claimed.len() + took.missing.len());
+        self.take_into(&mut self.shared.core(), request, want, took);
     }
 
     fn take_into(&self, core: &mut Core, request: &ClaimRequest, want: usize, took: &mut Took) {
@@ -143,20 +165,9 @@ impl EmbeddedStore {
         request: &ClaimRequest,
     ) -> Result<Vec<Claimed>, StoreError> {
         let (reply, rows) = oneshot::channel();
-        let keys: Vec<_> = taken.clone();
-        let sent = self.read_backs.send(ReadBack { taken, reply });
-        let found = match sent {
-            Ok(()) => rows.await.map_err(|_| closed()).and_then(|rows| rows),
-            Err(_) => Err(closed()),
-        };
+        self.read_backs.send(ReadBack { taken, reply }).map_err(|_| closed())?;
+        let found = rows.await.map_err(|_| closed())??;
         let core = &mut *self.shared.core();
-        let found = match found {
-            Ok(found) => found,
-            Err(error) => {
-                keys.iter().for_each(|taken| give_back(core, taken, request.now));
-                return Err(error);
-            }
-        };
         let mut claimed = Vec::with_capacity(found.len());
         for (taken, loaded) in found {
             let Some(loaded) = loaded else {
@@ -196,12 +207,6 @@ fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: 
 fn held_under(core: &Core, request: &ClaimRequest) -> Vec<Taken<Key>> {
     let held = core.leases.iter().filter(|(_, leased)| leased.nonce == request.nonce && !leased.settling);
     held.map(|(key, leased)| Taken { lane: leased.lane, due: leased.due, key: *key }).collect()
-}
-
-fn give_back(core: &mut Core, taken: &Taken<Key>, now: Millis) {
-    core.leases.remove(&taken.key);
-    core.lanes.release(taken.lane, LaneNews::Neutral, now);
-    core.lanes.push(taken.lane, taken.due, taken.key, now);
 }
 
 /// When a claim could give something it cannot give now: the next due time, or the end of a lease.

@@ -75,10 +75,13 @@ pub(crate) fn describe(path: &Path, error: &rusqlite::Error) -> String {
 
 /// A failed statement or commit, sorted by what helps: room, or a restart.
 pub(crate) fn store_error(error: &rusqlite::Error) -> StoreError {
+    let full = || StoreError::new(StoreErrorKind::Full, "no room left on the disk; free some, deliveries wait");
+    // What SQLite says when the log's index cannot grow, which on a sound disk means that it is full.
+    if error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
+        return full();
+    }
     match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => {
-            StoreError::new(StoreErrorKind::Full, "no room left on the disk; free some, deliveries wait")
-        }
+        Some(ErrorCode::DiskFull) => full(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             StoreError::new(StoreErrorKind::Busy, "the store is busy; try again")
         }

@@ -69,8 +69,11 @@ impl EmbeddedStore {
         let (checkpoints, checkpointer) = checkpoint::start(&path)?;
         let (read_backs, claims) = claim::start(&path, ids)?;
         let (readers, mut threads) = query::Readers::start(&path)?;
-        let io = |error: std::io::Error| OpenError::io(directory, &error);
-        let (sender, thread) = writer::start(conn, Arc::clone(&shared), checkpoints).map_err(io)?;
+        let started = writer::start(conn, Arc::clone(&shared), checkpoints);
+        let (sender, thread) = started.map_err(|error| match error {
+            writer::StartError::Sql(error) => unusable(error),
+            writer::StartError::Thread(error) => OpenError::io(directory, &error),
+        })?;
         // The others end by themselves when the store's senders are gone; the writer must be waited for.
         threads.extend([checkpointer, claims]);
         drop(threads);
@@ -112,7 +115,8 @@ fn load(
     let last = "SELECT max((SELECT ifnull(max(id), -1) FROM event), (SELECT ifnull(max(id), -1) FROM delivery),
         (SELECT ifnull(max(id), -1) FROM replay))";
     let last: i64 = conn.query_row(last, [], |row| row.get(0))?;
-    let keys = KeyClock::after(Key::from_raw(last));
+    let expunged = rows::meta(conn, rows::LAST_EXPUNGED)?.unwrap_or(-1);
+    let keys = KeyClock::after(Key::from_raw(last.max(expunged)));
     let mut core = Core::new(counts(conn)?, limits);
     load_lanes(conn, &mut core)?;
     Ok(Shared::new(clock, IdSpace::new(salt), keys, options, limits, core))
@@ -163,9 +167,12 @@ fn load_lanes(conn: &Connection, core: &mut Core) -> Result<()> {
 fn first_fill(conn: &Connection, shared: &Shared) -> Result<()> {
     let now = shared.clock.now();
     let core = &mut *shared.core();
-    for thirst in core.lanes.take_thirsty() {
-        let entries = writer::read_on(conn, &thirst)?;
-        core.refill(&thirst, entries, now);
+    // One by one: how much each gets depends on how much memory the others took.
+    for lane in core.lanes.ids() {
+        if let Some(thirst) = core.lanes.take_thirst(lane) {
+            let entries = writer::read_on(conn, &thirst)?;
+            core.refill(&thirst, entries, now);
+        }
     }
     Ok(())
 }

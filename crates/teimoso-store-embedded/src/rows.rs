@@ -214,6 +214,9 @@ fn response(row: &Row<'_>) -> Result<Option<Box<ResponseRecord>>> {
     })))
 }
 
+/// In `meta`: the largest key that expiry removed. No key is given out twice, whatever the clock does.
+pub(crate) const LAST_EXPUNGED: &str = "last_expunged";
+
 /// A number kept in `meta`, if it was ever set.
 pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<i64>> {
     use rusqlite::OptionalExtension;

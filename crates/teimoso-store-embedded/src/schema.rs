@@ -94,7 +94,7 @@ fn prepare(conn: &Connection, path: &Path, max_pages: Option<u32>) -> Result<(),
     let format: i32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let fresh = application == 0 && format == 0 && tables == 0;
-    if !fresh && application != APPLICATION_ID {
+    if !fresh && (application != APPLICATION_ID || format < 1) {
         return Err(Prepare::Refused(OpenError::foreign(path)));
     }
     if format > FORMAT {
@@ -107,7 +107,8 @@ fn prepare(conn: &Connection, path: &Path, max_pages: Option<u32>) -> Result<(),
     conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384;")?;
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;")?;
     conn.busy_timeout(Duration::from_secs(5))?;
-    conn.set_prepared_statement_cache_capacity(64);
+    // About forty statements, and one more for every hour in which a name is recognised.
+    conn.set_prepared_statement_cache_capacity(128);
     if fresh {
         let version =
             format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};");

@@ -111,6 +111,8 @@ impl Shared {
     pub(crate) fn recovered(&self) {
         if self.health() == Health::Full {
             *self.health.write().unwrap_or_else(PoisonError::into_inner) = Health::Well;
+            // Claims were refused meanwhile.
+            self.changed.notify_one();
         }
     }
 

@@ -39,7 +39,7 @@ fn a_few(cases: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(a_few(32))]
+    #![proptest_config(a_few(40))]
     #[test]
     fn g2_every_history_agrees_with_the_model(steps: Vec<(u8, u8, u16)>) {
         model::check(&on_disk, &steps);

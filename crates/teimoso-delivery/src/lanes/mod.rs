@@ -230,6 +230,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
         let Some(lane) = self.lane_mut(id) else { return false };
         let found = lane.queue.remove(due, key);
         self.in_memory -= usize::from(found);
+        self.note_thirst(id);
         self.place(id, now);
         found
     }
@@ -313,16 +314,24 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
         self.lanes.iter().flatten().filter_map(due).min()
     }
 
-    /// Lanes that should be read on, and how far; each is named once until it is refilled.
-    pub fn take_thirsty(&mut self) -> Vec<Thirst<K>> {
-        let want = self.keep();
-        let thirst = |id: LaneId| {
-            let horizon = self.lane(id)?.queue.horizon();
-            Some(Thirst { lane: id, horizon, want })
-        };
-        let thirsty = self.thirsty.iter().copied().filter_map(thirst).collect();
-        self.thirsty.clear();
-        thirsty
+    /// Up to `most` lanes that should be read on, and how far; each is named once until it is refilled.
+    pub fn take_thirsty(&mut self, most: usize) -> Vec<Thirst<K>> {
+        let lanes: Vec<LaneId> = self.thirsty.iter().copied().take(most).collect();
+        lanes.into_iter().filter_map(|lane| self.take_thirst(lane)).collect()
+    }
+
+    /// How far this lane should be read on, if it should.
+    pub fn take_thirst(&mut self, lane: LaneId) -> Option<Thirst<K>> {
+        if !self.thirsty.remove(&lane) {
+            return None;
+        }
+        let horizon = self.lane(lane)?.queue.horizon();
+        Some(Thirst { lane, horizon, want: self.keep() })
+    }
+
+    /// Every lane's number.
+    pub fn ids(&self) -> impl Iterator<Item = LaneId> + use<K> {
+        (0..self.lanes.len()).filter_map(|index| u32::try_from(index).ok().map(LaneId))
     }
 
     /// Whether any lane should be read on.

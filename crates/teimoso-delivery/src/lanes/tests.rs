@@ -114,7 +114,7 @@ fn memory_is_bounded_and_the_rest_is_read_on_in_order() {
     }
     let mut seen = Vec::new();
     while seen.len() < 100 {
-        for thirst in lanes.take_thirsty() {
+        for thirst in lanes.take_thirsty(9) {
             let Horizon::UpTo(due, key) = thirst.horizon else { unreachable!("all was pushed") };
             let beyond: Vec<_> = stored.iter().copied().filter(|e| *e > (due, key)).take(thirst.want).collect();
             let end = (beyond.len() == thirst.want).then(|| beyond[beyond.len() - 1]);
@@ -128,6 +128,20 @@ fn memory_is_bounded_and_the_rest_is_read_on_in_order() {
         }
     }
     assert_eq!(seen, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lane_whose_last_entry_in_memory_is_cancelled_is_read_on() {
+    let mut lanes = lanes(Limits { memory_per_lane: 1, ..Limits::default() }, &[("a", "1")]);
+    for n in 0..3 {
+        lanes.push(LaneId(0), at(n.into()), n, at(9));
+    }
+    assert!(!lanes.is_thirsty());
+    assert!(lanes.remove(LaneId(0), at(0), 0, at(9)));
+    let thirst = lanes.take_thirsty(9);
+    assert_eq!(thirst, [Thirst { lane: LaneId(0), horizon: Horizon::UpTo(at(0), 0), want: 1 }]);
+    lanes.refill(&thirst[0], &[(at(1), 1)], Some((at(1), 1)), at(9));
+    assert_eq!(keys(&lanes.take(at(9), 9, 100)), [1]);
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(super) struct Batch<'a> {
     pub applications: HashMap<teimoso_delivery::model::Application, i64>,
     /// Taken out of the due index ahead of the commit; put back if it fails.
     taken_out: Vec<(LaneId, Millis, Key)>,
+    /// Leases told of a wish to cancel ahead of the commit, with `cancel_wished` and `journaled` before.
+    wished: Vec<(Key, bool, bool)>,
     counted: Counts,
 }
 
@@ -71,6 +73,7 @@ impl<'a> Batch<'a> {
             new_lanes: HashMap::new(),
             applications: HashMap::new(),
             taken_out: Vec::new(),
+            wished: Vec::new(),
             counted: counts,
         }
     }
@@ -184,14 +187,32 @@ impl<'a> Batch<'a> {
     /// Takes a delivery out of the due index before the commit, so that nobody claims it meanwhile.
     /// `false`: somebody works on it.
     pub(super) fn take_out(&mut self, row: &DeliveryRow, key: Key) -> bool {
-        let core = &mut *self.shared.core();
-        if core.leases.contains_key(&key) {
+        if self.in_flight(key) {
             return false;
         }
+        // What this very transaction made due is not in the index yet, and must not get there.
+        self.effects.retain(|effect| !matches!(effect, Effect::Due(_, _, due) if *due == key));
+        let core = &mut *self.shared.core();
         if core.lanes.remove(row.lane, row.due, key, self.now) {
             self.taken_out.push((row.lane, row.due, key));
         }
         true
+    }
+
+    /// Whether somebody works on it, and still will when this transaction is committed.
+    pub(super) fn in_flight(&self, key: Key) -> bool {
+        let ended = |effect: &Effect| matches!(effect, Effect::Settled(settled) if *settled == key);
+        self.shared.core().leases.contains_key(&key) && !self.effects.iter().any(ended)
+    }
+
+    /// Tells whoever works on it that it shall be cancelled. Not with the commit: a settlement later in
+    /// this transaction must know already.
+    pub(super) fn wish(&mut self, key: Key) {
+        if let Some(leased) = self.shared.core().leases.get_mut(&key) {
+            self.wished.push((key, leased.cancel_wished, leased.journaled));
+            leased.cancel_wished = true;
+            leased.journaled = true;
+        }
     }
 
     /// Durably notes that these are leased.
@@ -210,7 +231,8 @@ impl<'a> Batch<'a> {
             let core = &mut *self.shared.core();
             waiting.extend(core.journal.drain(..).map(|key| (self.now, key)));
             while let Some((claimed, key)) = waiting.front().copied() {
-                if self.now.since(claimed) < linger {
+                // A claim from the future was made before the wall clock stepped back.
+                if claimed <= self.now && self.now.since(claimed) < linger {
                     break;
                 }
                 waiting.pop_front();
@@ -307,11 +329,28 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The commit failed: what was taken out early goes back.
+    /// The commit failed: what memory was told early is taken back, and what memory asked for once is
+    /// asked for again.
     pub(super) fn undo(self) {
         let core = &mut *self.shared.core();
         for (lane, due, key) in self.taken_out {
             core.lanes.push(lane, due, key, self.now);
+        }
+        for (key, cancel_wished, journaled) in self.wished.into_iter().rev() {
+            if let Some(leased) = core.leases.get_mut(&key) {
+                (leased.cancel_wished, leased.journaled) = (cancel_wished, journaled);
+            }
+        }
+        for effect in self.effects {
+            match effect {
+                // An answer for another horizon is ignored, and the lane is thirsty again.
+                Effect::Refill(thirst, _) => {
+                    let thirst = Thirst { horizon: Horizon::All, ..thirst };
+                    core.lanes.refill(&thirst, &[], None, self.now);
+                }
+                Effect::Journaled(key) => core.journal.push(key),
+                _ => {}
+            }
         }
     }
 

@@ -31,10 +31,7 @@ impl Batch<'_> {
     /// In flight: the wish is kept on disk too, so that a crash does not forget it.
     fn wish_cancelled(&mut self, key: Key) -> Result<CancelOutcome> {
         self.execute("INSERT OR REPLACE INTO leased VALUES (?1, 1)", [key.raw()])?;
-        if let Some(leased) = self.shared.core().leases.get_mut(&key) {
-            leased.cancel_wished = true;
-            leased.journaled = true;
-        }
+        self.wish(key);
         Ok(CancelOutcome::Requested)
     }
 
@@ -50,7 +47,7 @@ impl Batch<'_> {
     /// Makes a delivery due now with a fresh budget; its number of attempts goes on.
     pub(super) fn retry_now(&mut self, key: Key, explicit: bool) -> Result<RetryOutcome> {
         let Some(row) = self.delivery(key)? else { return Ok(RetryOutcome::NotFound) };
-        if !row.state.is_final() && self.shared.core().leases.contains_key(&key) {
+        if !row.state.is_final() && self.in_flight(key) {
             return Ok(RetryOutcome::NotAllowed(DeliveryState::InFlight));
         }
         if !may_retry(row.state, explicit) {

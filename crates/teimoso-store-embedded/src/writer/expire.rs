@@ -1,11 +1,12 @@
-//! Expiry: ended deliveries leave after their retention, in small steps between two batches.
+//! Expiry: ended deliveries leave after their retention, in small steps between two batches, and the
+//! file gives the space back.
 //!
 //! Dropping a large table would stall the one writer for a second; 500 rows take a millisecond. Dead
 //! letters stay until they are replayed or expunged.
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Result};
+use rusqlite::{Connection, OptionalExtension, Result};
 use teimoso_delivery::model::{DeliveryState, Key, Millis};
 
 use super::accept::hour_of;
@@ -13,36 +14,59 @@ use super::batch::Batch;
 use super::names::{Names, WINDOW_HOURS};
 use crate::fault;
 use crate::rows;
+use crate::shared::Health;
 
-/// Rows of one step.
+/// Rows of one step: deliveries and attempts deleted, or events looked at.
 const STEP_ROWS: usize = 500;
+/// Payload bytes of one step: every page of a deleted payload is written to the list of free pages.
+const STEP_BYTES: u64 = 4 << 20;
+/// Pages given back in one step: 1 MB.
+const STEP_PAGES: u32 = 256;
 /// Between two steps while there is something to expire.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
+/// How late a step may be for the sake of other work: at least 5 000 rows leave per second.
+const OVERDUE: Duration = Duration::from_millis(80);
 /// Between two looks when there was nothing.
 const IDLE_PAUSE: Duration = Duration::from_secs(60);
 /// After a full pass, what was skipped (unfinished or dead then) is looked at again.
 const PASS_PAUSE: Duration = Duration::from_secs(3600);
+/// Free pages that are worth keeping, because new rows take them at once: 4 MB …
+const SLACK_PAGES: i64 = 1_024;
+/// … or this part of the file.
+const SLACK_PART: i64 = 8;
 
 pub(super) struct Expiry {
     retention: Duration,
     next_at: Millis,
     cursor: i64,
+    /// All rows of this pass are gone; until then the file gives space back.
+    giving_back_until: Option<Millis>,
 }
 
 impl Expiry {
     pub(super) fn new(retention: Duration) -> Self {
-        Self { retention, next_at: Millis::default(), cursor: -1 }
+        Self { retention, next_at: Millis::default(), cursor: -1, giving_back_until: None }
     }
 
     pub(super) fn next_step(&self, now: Millis) -> Option<Duration> {
         Some(self.next_at.since(now).max(STEP_PAUSE))
     }
 
+    /// Room is needed: the next step is due, and deletes.
+    pub(super) fn hasten(&mut self, now: Millis) {
+        self.next_at = self.next_at.min(now);
+        self.giving_back_until = None;
+    }
+
     /// One step, if it is time and the writer has nothing better to do (or the step is long overdue).
     pub(super) fn step(&mut self, batch: &mut Batch<'_>, names: &mut Names, idle: bool) -> Result<()> {
-        let overdue = self.next_at.after(Duration::from_secs(1)) <= batch.now;
+        let overdue = self.next_at.after(OVERDUE) <= batch.now;
         if self.next_at > batch.now || !(idle || overdue) {
             return Ok(());
+        }
+        if let Some(rest_until) = self.giving_back_until.take() {
+            // Under load the free pages are taken soon enough.
+            return self.give_back(batch, rest_until, idle);
         }
         let retention = i64::try_from(self.retention.as_millis()).unwrap_or(i64::MAX);
         let keep_from = Millis::new(u64::try_from(rows::raw_millis(batch.now) - retention).unwrap_or(0));
@@ -58,40 +82,79 @@ impl Expiry {
             Pass::Ended if self.cursor < 0 => IDLE_PAUSE,
             Pass::Ended => PASS_PAUSE,
         };
-        if matches!(events, Pass::Ended) && pause == PASS_PAUSE {
-            self.cursor = -1;
+        if pause == STEP_PAUSE {
+            self.next_at = batch.now.after(STEP_PAUSE);
+            return Ok(());
         }
-        self.next_at = batch.now.after(pause);
+        self.cursor = -1;
+        self.give_back(batch, batch.now.after(pause), idle)
+    }
+
+    /// Gives some pages back to the disk, again soon if there are more, else rests.
+    fn give_back(&mut self, batch: &Batch<'_>, rest_until: Millis, idle: bool) -> Result<()> {
+        let more = idle && batch.shared.health() == Health::Well && give_pages_back(batch.conn)?;
+        self.giving_back_until = more.then_some(rest_until);
+        self.next_at = if more { batch.now.after(STEP_PAUSE) } else { rest_until };
         Ok(())
     }
 
     fn expire_events(&mut self, batch: &mut Batch<'_>, keep_from: Millis) -> Result<Pass> {
-        let sql = "SELECT id, fanout FROM event WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?3";
         let until = Key::first_at(keep_from).raw();
         let limit = i64::try_from(STEP_ROWS).unwrap_or(i64::MAX);
-        let found: Vec<(i64, i64)> = batch
+        let found: Vec<(i64, i64, i64)> = batch
             .conn
-            .prepare_cached(sql)?
-            .query_map((self.cursor, until, limit), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .prepare_cached(EXPIRED)?
+            .query_map((self.cursor, until, limit), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
             .collect::<Result<_>>()?;
-        for (event, fanout) in &found {
-            batch.expire_event(*event, *fanout)?;
+        let (mut rows, mut bytes, mut last_expunged) = (0, 0, None);
+        for (event, fanout, payload) in &found {
+            if rows >= STEP_ROWS || bytes >= STEP_BYTES {
+                break;
+            }
+            self.cursor = *event;
+            if let Some(deleted) = batch.expire_event(*event, *fanout)? {
+                rows += deleted;
+                bytes += payload.unsigned_abs();
+                last_expunged = Some(event.saturating_add(*fanout));
+            }
         }
         fault::point("expire-half");
-        let Some((last, _)) = found.last() else { return Ok(Pass::Ended) };
-        self.cursor = *last;
-        Ok(if found.len() < STEP_ROWS { Pass::Ended } else { Pass::Going })
+        if let Some(last) = last_expunged {
+            let sql = "INSERT INTO meta VALUES (?1, ?2)
+                ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
+            batch.execute(sql, (rows::LAST_EXPUNGED, last))?;
+        }
+        let all = found.last().is_none_or(|(event, _, _)| *event == self.cursor);
+        Ok(if all && found.len() < STEP_ROWS { Pass::Ended } else { Pass::Going })
     }
 }
+
+const EXPIRED: &str =
+    "SELECT id, fanout, length(payload) FROM event WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?3";
 
 enum Pass {
     Going,
     Ended,
 }
 
+/// Shortens the file by a step if more of it is free than worth keeping; whether there is more to do.
+fn give_pages_back(conn: &Connection) -> Result<bool> {
+    let number = |sql: &str| conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    let (free, pages) = (number("PRAGMA freelist_count")?, number("PRAGMA page_count")?);
+    let spare = free - SLACK_PAGES.max(pages / SLACK_PART);
+    if spare <= 0 {
+        return Ok(false);
+    }
+    let mut vacuum = conn.prepare_cached(&format!("PRAGMA incremental_vacuum({STEP_PAGES})"))?;
+    let mut steps = vacuum.query([])?;
+    while steps.next()?.is_some() {}
+    Ok(spare > i64::from(STEP_PAGES))
+}
+
 impl Batch<'_> {
-    /// Removes an event with all its deliveries, if all of them ended well or were cancelled.
-    fn expire_event(&mut self, event: i64, fanout: i64) -> Result<()> {
+    /// Removes an event with all its deliveries, if all of them ended well or were cancelled. How many
+    /// rows that took; `None` when it stays.
+    fn expire_event(&mut self, event: i64, fanout: i64) -> Result<Option<usize>> {
         let mut ended = Vec::new();
         let find = "SELECT state FROM delivery WHERE id = ?1";
         for delivery in event + 1..=event.saturating_add(fanout) {
@@ -100,17 +163,19 @@ impl Batch<'_> {
             match state.and_then(DeliveryState::from_tag) {
                 None => {}
                 Some(state @ (DeliveryState::Delivered | DeliveryState::Cancelled)) => ended.push((delivery, state)),
-                Some(_) => return Ok(()),
+                Some(_) => return Ok(None),
             }
         }
+        let mut rows = 1 + ended.len();
         for (delivery, state) in ended {
             self.execute("DELETE FROM delivery WHERE id = ?1", [delivery])?;
-            self.execute("DELETE FROM attempt WHERE delivery = ?1", [delivery])?;
+            rows += self.conn.prepare_cached("DELETE FROM attempt WHERE delivery = ?1")?.execute([delivery])?;
             let count =
                 if state == DeliveryState::Delivered { &mut self.counts.delivered } else { &mut self.counts.cancelled };
             *count = count.saturating_sub(1);
             self.counts.expunged += 1;
         }
-        self.execute("DELETE FROM event WHERE id = ?1", [event])
+        self.execute("DELETE FROM event WHERE id = ?1", [event])?;
+        Ok(Some(rows))
     }
 }

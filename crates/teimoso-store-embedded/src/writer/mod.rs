@@ -118,12 +118,20 @@ pub(crate) fn start(
     conn: Connection,
     shared: Arc<Shared>,
     checkpoints: Sender<()>,
-) -> std::io::Result<(Sender<Op>, JoinHandle<()>)> {
+) -> Result<(Sender<Op>, JoinHandle<()>), StartError> {
     let (sender, receiver) = channel();
-    let thread = std::thread::Builder::new().name("teimoso-writer".into()).spawn(move || {
-        Writer::new(conn, shared, checkpoints).run(&receiver);
-    })?;
+    let writer = Writer::new(conn, shared, checkpoints).map_err(StartError::Sql)?;
+    let thread = std::thread::Builder::new().name("teimoso-writer".into());
+    let thread = thread.spawn(move || writer.run(&receiver)).map_err(StartError::Thread)?;
     Ok((sender, thread))
+}
+
+/// Why the thread did not start.
+pub(crate) enum StartError {
+    /// Names or replay jobs could not be read: without them promises would be broken.
+    Sql(rusqlite::Error),
+    /// The system gave no thread.
+    Thread(std::io::Error),
 }
 
 struct Writer {
@@ -140,13 +148,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(mut conn: Connection, shared: Arc<Shared>, checkpoints: Sender<()>) -> Self {
+    fn new(mut conn: Connection, shared: Arc<Shared>, checkpoints: Sender<()>) -> rusqlite::Result<Self> {
         let checkpoints = crate::checkpoint::Trigger::install(&mut conn, checkpoints);
-        let names = names::Names::load(&conn).unwrap_or_default();
-        let replays = replay::Replays::load(&conn, shared.ids).unwrap_or_default();
+        let names = names::Names::load(&conn)?;
+        let replays = replay::Replays::load(&conn)?;
         let expiry = expire::Expiry::new(shared.options.retention);
         let (unsaved, journal) = (Vec::new(), std::collections::VecDeque::new());
-        Self { conn, shared, checkpoints, names, expiry, replays, unsaved, journal }
+        Ok(Self { conn, shared, checkpoints, names, expiry, replays, unsaved, journal })
     }
 
     fn run(mut self, queue: &Receiver<Op>) {
@@ -189,8 +197,10 @@ impl Writer {
 
     fn next_timer(&self) -> Option<Duration> {
         let now = self.shared.clock.now();
-        let journal = self.journal.front().map(|(claimed, _)| claimed.after(JOURNAL_LINGER).since(now));
-        let full = (self.shared.health() == Health::Full).then_some(FULL_RETRY);
+        let linger = |claimed: Millis| claimed.after(JOURNAL_LINGER).since(now).min(JOURNAL_LINGER);
+        let journal = self.journal.front().map(|(claimed, _)| linger(*claimed));
+        let waiting = self.shared.health() == Health::Full || !self.unsaved.is_empty();
+        let full = waiting.then_some(FULL_RETRY);
         let replay = self.replays.next_step();
         let expiry = self.expiry.next_step(now);
         [journal, full, replay, expiry].into_iter().flatten().min()
@@ -204,6 +214,9 @@ impl Writer {
         self.checkpoints.before_commit(&self.conn);
         let mut ops: Vec<Op> = std::mem::take(&mut self.unsaved).into_iter().chain(ops).collect();
         let now = self.shared.clock.now();
+        if self.shared.health() == Health::Full {
+            self.make_room(now);
+        }
         match self.transact(&mut ops, now) {
             Ok(batch) => {
                 self.shared.recovered();
@@ -211,6 +224,26 @@ impl Writer {
                 batch.publish(&self.shared, now);
             }
             Err(error) => self.fail(ops, &error),
+        }
+    }
+
+    /// While full, what has expired leaves in a commit of its own: nothing else fits before it is gone.
+    fn make_room(&mut self, now: Millis) {
+        self.expiry.hasten(now);
+        let mut batch = Batch::new(&self.conn, &self.shared, now);
+        let done = (|| {
+            self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+            self.expiry.step(&mut batch, &mut self.names, true)?;
+            batch.save_counts()?;
+            self.conn.prepare_cached("COMMIT")?.execute([])
+        })();
+        match done {
+            Ok(_) => batch.committed(Vec::new()).publish(&self.shared, now),
+            Err(_) => {
+                roll_back(&self.conn);
+                batch.undo();
+                self.names.rolled_back(&self.conn);
+            }
         }
     }
 
@@ -237,6 +270,7 @@ impl Writer {
         match done {
             Ok(()) => Ok(batch.committed(std::mem::take(ops))),
             Err(error) => {
+                roll_back(&self.conn);
                 batch.undo();
                 self.names.rolled_back(&self.conn);
                 Err(error)
@@ -246,12 +280,12 @@ impl Writer {
 
     /// The whole batch failed: nothing of it happened, and everybody hears so.
     fn fail(&mut self, ops: Vec<Op>, error: &rusqlite::Error) {
-        if !self.conn.is_autocommit() {
-            drop(self.conn.execute_batch("ROLLBACK"));
-        }
-        self.replays = replay::Replays::load(&self.conn, self.shared.ids).unwrap_or_default();
         let error = store_error(error);
         self.shared.failed(&error);
+        match replay::Replays::load(&self.conn) {
+            Ok(replays) => self.replays = replays,
+            Err(error) => self.shared.failed(&store_error(&error)),
+        }
         let keep = error.kind() != StoreErrorKind::Failed;
         for op in ops {
             match op {
@@ -273,14 +307,22 @@ impl Writer {
         if !rest.is_empty() || !self.unsaved.is_empty() {
             self.commit(rest);
         }
+        // A start after anything but this is cautious: something in flight may have gone uncounted.
+        let clean = self.unsaved.is_empty() && self.shared.health() == Health::Well;
         for op in std::mem::take(&mut self.unsaved) {
             op.refuse(&self.shared, closed());
         }
         self.shared.failed(&closed());
-        let tidy = rows::set_meta(&self.conn, "clean", 1);
-        if tidy.is_ok() {
-            drop(self.conn.execute_batch("PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE);"));
+        if clean && rows::set_meta(&self.conn, "clean", 1).is_ok() {
+            drop(self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
         }
+    }
+}
+
+/// Some errors have rolled back already, others leave that to us.
+fn roll_back(conn: &Connection) {
+    if !conn.is_autocommit() {
+        drop(conn.execute_batch("ROLLBACK"));
     }
 }
 

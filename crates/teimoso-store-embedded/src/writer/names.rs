@@ -143,6 +143,14 @@ fn look_up(conn: &Connection, hour: u64, digest: &[u8; 16]) -> Result<Option<([u
 
 /// The event that a caller's id names, over all hours that are kept. For readers.
 pub(crate) fn event_named(conn: &Connection, digest: &[u8; 16]) -> Result<Option<Key>> {
+    // One snapshot: expiry drops whole hours.
+    let snapshot = conn.unchecked_transaction()?;
+    let found = event_named_in(&snapshot, digest)?;
+    snapshot.commit()?;
+    Ok(found)
+}
+
+fn event_named_in(conn: &Connection, digest: &[u8; 16]) -> Result<Option<Key>> {
     let mut hours = hours(conn)?;
     hours.sort_unstable();
     for hour in hours.into_iter().rev() {

@@ -7,6 +7,9 @@ use teimoso_delivery::model::{Key, Millis};
 use super::batch::{Batch, Effect};
 use crate::rows;
 
+/// Lanes read on in one commit: a crowd of lanes must not hold up the one writer.
+const LANES_PER_COMMIT: usize = 64;
+
 impl Batch<'_> {
     /// Reads on for every lane that runs dry. The rows of this very transaction are seen, and what it
     /// will push lies within the horizon it reads up to or is already there: a push is idempotent.
@@ -14,7 +17,7 @@ impl Batch<'_> {
         if !self.shared.core().lanes.is_thirsty() {
             return Ok(());
         }
-        let thirsty = self.shared.core().lanes.take_thirsty();
+        let thirsty = self.shared.core().lanes.take_thirsty(LANES_PER_COMMIT);
         for thirst in thirsty {
             let found = read_on(self.conn, &thirst)?;
             self.effects.push(Effect::Refill(thirst, found));

@@ -68,10 +68,16 @@ pub(crate) fn find(conn: &Connection, id: ReplayId, ids: IdSpace) -> Result<Opti
     conn.prepare_cached(&sql)?.query_row([key.raw()], |row| read(row, ids)).optional()
 }
 
+// `state >= 4` says nothing new; it is what lets the planner use the index of ended deliveries.
+const ESTIMATE: &str =
+    "SELECT id, reason FROM delivery WHERE state = ?1 AND state >= 4 AND id >= ?2 AND id < ?3";
+const READ_ON: &str = "SELECT id, reason FROM delivery
+    WHERE state = ?1 AND state >= 4 AND id > ?2 AND id >= ?3 AND id < ?4 ORDER BY id LIMIT 5000";
+
 /// How many dead letters a filter takes now. A count over the dead only; for readers.
 pub(crate) fn estimate(conn: &Connection, filter: &ReplayFilter) -> Result<u64> {
     let mut select =
-        conn.prepare_cached("SELECT id, reason FROM delivery WHERE state = ?1 AND id >= ?2 AND id < ?3")?;
+        conn.prepare_cached(ESTIMATE)?;
     let (from, until) = bounds(filter);
     let mut rows = select.query((DeliveryState::Dead.tag(), from, until))?;
     let mut count = 0;
@@ -92,7 +98,7 @@ fn takes(filter: &ReplayFilter, row: &Row<'_>) -> Result<bool> {
 }
 
 impl Replays {
-    pub(super) fn load(conn: &Connection, _ids: IdSpace) -> Result<Self> {
+    pub(super) fn load(conn: &Connection) -> Result<Self> {
         let sql = format!("SELECT {COLUMNS} FROM replay WHERE state = ?1");
         let mut select = conn.prepare(&sql)?;
         let job = |row: &Row<'_>| {
@@ -160,9 +166,7 @@ impl Job {
     /// The next deliveries the filter takes, and whether the end was reached. Bounded work either way.
     fn read_on(&mut self, conn: &Connection, want: u64) -> Result<(Vec<Key>, bool)> {
         let (from, until) = bounds(&self.filter);
-        let sql = "SELECT id, reason FROM delivery WHERE state = ?1 AND id > ?2 AND id >= ?3 AND id < ?4
-            ORDER BY id LIMIT 5000";
-        let mut select = conn.prepare_cached(sql)?;
+        let mut select = conn.prepare_cached(READ_ON)?;
         let mut rows = select.query((DeliveryState::Dead.tag(), self.cursor, from, until))?;
         let (mut found, mut looked) = (Vec::new(), 0);
         while let Some(row) = rows.next()? {
