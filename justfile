@@ -46,7 +46,7 @@ deny:
 
 # Kill the real process at random moments, so many times, and account for every acknowledged event
 crash rounds="200":
-    TEIMOSO_CRASH_ROUNDS={{ rounds }} cargo nextest run --locked --profile long -p teimoso --test crash --no-capture
+    TEIMOSO_CRASH_ROUNDS={{ rounds }} cargo nextest run --locked --profile long -p teimoso --test e2e --no-capture crash::
 
 # Run every property over so many random cases
 soak cases="20000":

@@ -284,3 +284,15 @@ fn load_in_snapshot(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> ru
         .collect()
 }
 
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_read_back_by_keys_alone() {
+        let steps = schema::plan(SQL);
+        let by_key = |table: &&str| format!("SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)");
+        assert_eq!(steps, ["d", "e", "a"].iter().map(by_key).collect::<Vec<_>>());
+    }
+}

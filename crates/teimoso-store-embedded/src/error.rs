@@ -99,3 +99,42 @@ pub(crate) fn closed() -> StoreError {
 pub(crate) fn invalid_cursor() -> StoreError {
     StoreError::new(StoreErrorKind::InvalidCursor, "the cursor is not one that this listing gave out")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sqlite(code: i32) -> rusqlite::Error {
+        rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None)
+    }
+
+    #[test]
+    fn what_more_room_heals_is_full_and_what_only_a_restart_proves_is_failed() {
+        use rusqlite::ffi;
+        for (code, kind) in [
+            (ffi::SQLITE_FULL, StoreErrorKind::Full),
+            (ffi::SQLITE_IOERR_SHMSIZE, StoreErrorKind::Full),
+            (ffi::SQLITE_IOERR_WRITE, StoreErrorKind::Failed),
+            (ffi::SQLITE_IOERR_FSYNC, StoreErrorKind::Failed),
+            (ffi::SQLITE_CORRUPT, StoreErrorKind::Failed),
+            (ffi::SQLITE_BUSY, StoreErrorKind::Busy),
+        ] {
+            assert_eq!(store_error(&sqlite(code)).kind(), kind, "{code}");
+        }
+    }
+
+    #[test]
+    fn every_way_a_file_is_unusable_says_what_to_do() {
+        use rusqlite::ffi;
+        for (code, hint) in [
+            (ffi::SQLITE_READONLY, "is not writable; check the owner and mode of its directory"),
+            (ffi::SQLITE_CANTOPEN, "cannot be opened; check the owner and mode of its directory"),
+            (ffi::SQLITE_FULL, "free disk space"),
+            (ffi::SQLITE_NOTADB, "is not a teimoso store; choose another --store directory"),
+            (ffi::SQLITE_CORRUPT, "is damaged; restore a backup, or move it away and start empty"),
+        ] {
+            let sentence = describe(Path::new("/data/teimoso.db"), &sqlite(code));
+            assert!(sentence.contains("/data/teimoso.db") && sentence.ends_with(hint), "{sentence}");
+        }
+    }
+}

@@ -83,6 +83,15 @@ fn text<T, E>(
     parse(text).map(Some).map_err(|_| unreadable(column, "a text this version refuses"))
 }
 
+/// The default application is shared instead of parsed: claims read one per delivery.
+fn application(row: &Row<'_>, column: usize) -> Result<Application> {
+    let default = Application::default();
+    if row.get_ref(column)?.as_str_or_null()? == Some(default.as_str()) {
+        return Ok(default);
+    }
+    Ok(text(row, column, Application::parse)?.unwrap_or(default))
+}
+
 impl EventHead {
     pub(crate) fn read(row: &Row<'_>, first: usize, ids: IdSpace) -> Result<Self> {
         let key = key(row, first)?;
@@ -90,7 +99,7 @@ impl EventHead {
         Ok(Self {
             key,
             id: text(row, first + 2, EventId::named)?.unwrap_or_else(|| ids.event(key)),
-            application: text(row, first + 1, Application::parse)?.unwrap_or_default(),
+            application: application(row, first + 1)?,
             kind: text(row, first + 3, EventType::parse)?,
             content_type: text(row, first + 4, ContentType::parse)?.unwrap_or_default(),
             headers: headers.unwrap_or_default(),

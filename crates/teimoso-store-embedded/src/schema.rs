@@ -145,3 +145,12 @@ pub(crate) fn open_for_checkpoints(path: &Path) -> Result<Connection, OpenError>
     };
     open().map_err(|error: rusqlite::Error| OpenError::new(describe(path, &error)))
 }
+
+/// How SQLite answers a statement on an empty file of this format: one step a line.
+#[cfg(test)]
+pub(crate) fn plan(sql: &str) -> Vec<String> {
+    let conn = Connection::open_in_memory().unwrap();
+    conn.execute_batch(FORMAT_1).unwrap();
+    let mut explain = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    explain.raw_query().mapped(|row| row.get(3)).collect::<Result<_, rusqlite::Error>>().unwrap()
+}

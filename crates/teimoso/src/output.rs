@@ -42,9 +42,16 @@ impl Output {
         self.say_line(&message.text(self.language));
     }
 
-    /// The same for words that were chosen earlier.
-    pub fn say_line(self, words: &str) {
+    fn say_line(self, words: &str) {
         self.say_raw(&format!("{words}\n"));
+    }
+
+    /// Writes a line after an interruption: a terminal has shown `^C` where its cursor stood.
+    pub fn say_apart(self, words: &str) {
+        if io::stderr().is_terminal() {
+            self.say_raw("\n");
+        }
+        self.say_line(words);
     }
 
     /// Says on stderr why a command ended early, if there is anything to say.

@@ -4,7 +4,7 @@
 mod server;
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -141,6 +141,41 @@ fn send_wait_json_prints_the_final_event_only() {
 }
 
 #[test]
+fn send_wait_outlasts_a_restart_of_the_server() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let url = format!("http://{address}");
+    let mut command = teimoso(&["send", "http://x/", "--wait", "--server", &url]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let accepted = json!({"id": "evt_1", "deliveries": [{"id": "dlv_1"}]});
+    answer_once(&listener, &accepted);
+    drop(listener);
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    assert_eq!(server::line(&mut stderr).as_deref(), Some("the server is out of reach; still waiting"));
+    let listener = TcpListener::bind(address).expect("the same port");
+    answer_once(&listener, &json!({"id": "evt_1", "deliveries": [delivery("dlv_1", "delivered", None, 1)]}));
+    assert_eq!(server::line(&mut stderr).as_deref(), Some("the server is back"));
+    assert_eq!(server::line(&mut stderr).as_deref(), Some("dlv_1: delivered (HTTP 503) after 1 attempt"));
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// Takes one connection, answers its first request, and closes it.
+fn answer_once(listener: &TcpListener, body: &Value) {
+    let (stream, _) = listener.accept().expect("a connection");
+    let mut reader = BufReader::new(&stream);
+    let mut length = 0;
+    while let Some(line) = server::line(&mut reader).filter(|line| !line.is_empty()) {
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().expect("a length");
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).expect("the body");
+    let body = body.to_string();
+    let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    (&stream).write_all((head + &body).as_bytes()).expect("written");
+}
+
+#[test]
 fn send_ndjson_streams_both_ways() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -159,9 +194,9 @@ fn send_ndjson_streams_both_ways() {
     assert_eq!(server::line(&mut stdout).as_deref(), Some("evt_2"));
     assert_eq!(server::line(&mut stdout), None);
     let ended = ended(child.wait_with_output().expect("it ends"));
-    assert_eq!((ended.code, ended.stderr.as_str()), (5, "line 3: not JSON\n2 accepted, 1 refused\n"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (5, "line 4: not JSON\n2 accepted, 1 refused\n"));
     let lines = batch.join().expect("no panic");
-    assert_eq!(lines, [r#"{"url":"http://x/","payload":1.0}"#, r#"{"url":"http://y/","payload":2}"#, "bad"]);
+    assert_eq!(lines, [r#"{"payload":1.0,"url":"http://x/"}"#, r#"{"url":"http://y/","payload":2}"#, "bad"]);
 }
 
 #[test]
@@ -296,50 +331,89 @@ fn s2_9_a_dead_delivery_is_shown_with_its_body() {
     assert!(json.ends_with(",\"payload\":{\"corpo\": 1.0}}\n"), "{json}");
 }
 
+/// Two dead letters, one of them ambiguous besides; a replay job that needs three looks to end with one failure.
 fn dead_server() -> Server {
-    Server::start(|asked| match asked.method.as_str() {
-        "GET" => list(
-            &[
-                delivery("dlv_1", "dead", Some("poison"), 1),
-                delivery("dlv_2", "dead", Some("ambiguous"), 1),
-                delivery("dlv_3", "dead", Some("redirect"), 1),
-            ],
-            None,
-        ),
-        _ if asked.path.contains("dlv_3") => (409, json!({"detail": "it is not dead"}).to_string()),
-        _ => (202, "{}".to_owned()),
+    let looks = AtomicUsize::new(0);
+    Server::start(move |asked| {
+        let job = |state: &str, done: u64, failed: u64| {
+            json!({"id": "rpl_1", "state": state, "estimated": 2, "done": done, "failed": failed}).to_string()
+        };
+        match (asked.method.as_str(), asked.path.as_str()) {
+            ("POST", "/v1/replays") if asked.body.contains("\"dry_run\":true") => {
+                let estimated = if asked.body.contains("ambiguous") { 1 } else { 2 };
+                (200, json!({"id": null, "state": "finished", "estimated": estimated}).to_string())
+            }
+            ("POST", "/v1/replays") => (202, job("running", 0, 0)),
+            ("GET", "/v1/replays/rpl_1") => match looks.fetch_add(1, Ordering::SeqCst) {
+                0 | 1 => (200, job("running", 1, 0)),
+                _ => (200, job("finished", 1, 1)),
+            },
+            ("DELETE", "/v1/replays/rpl_1") => (200, job("cancelled", 1, 0)),
+            ("POST", path) if path.contains("dlv_3") => {
+                (409, json!({"detail": "it is not dead"}).to_string())
+            }
+            ("POST", _) => (202, "{}".to_owned()),
+            _ => not_found(),
+        }
     })
 }
 
+/// The orders of replay jobs.
+fn orders(server: &Server) -> Vec<Value> {
+    let orders = server.asked().into_iter().filter(|asked| asked.path == "/v1/replays");
+    orders.map(|asked| serde_json::from_str(&asked.body).expect("JSON")).collect()
+}
+
 #[test]
-fn a_bulk_replay_needs_a_yes_and_skips_ambiguous() {
+fn a_bulk_replay_needs_a_yes_and_says_what_it_leaves_out() {
     let server = dead_server();
     let asked = run(&server, &["dead", "replay", "--all"]);
     assert_eq!((asked.code, asked.stdout.as_str()), (2, ""));
     assert!(
-        asked.stderr.contains("2 dead deliveries to replay; 1 ambiguous ones left out"),
+        asked.stderr.starts_with("2 dead deliveries to replay; 1 ambiguous left out"),
         "{}",
         asked.stderr
     );
-    assert_eq!(server.lines(), ["GET /v1/deliveries?state=dead&limit=200"]);
+    assert!(orders(&server).iter().all(|order| order["dry_run"] == true), "{:?}", orders(&server));
+}
 
-    let replayed = run(&server, &["dead", "replay", "--all", "--yes", "--rate", "1000/s"]);
-    assert_eq!((replayed.code, replayed.stdout.as_str()), (5, "dlv_1\n"));
-    assert!(
-        replayed.stderr.contains("dlv_3: it is not dead\n2 of 2 done, 1 failed\n"),
-        "{}",
-        replayed.stderr
-    );
-    assert_eq!(server.lines()[2..], ["POST /v1/deliveries/dlv_1/retry", "POST /v1/deliveries/dlv_3/retry"]);
+#[test]
+fn a_bulk_replay_is_a_job_that_is_followed_to_its_end() {
+    let server = dead_server();
+    let line = ["dead", "replay", "--since", "2026-01-31T12:00:00Z", "--yes", "--rate", "7/s"];
+    let replayed = run(&server, &line);
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (5, "rpl_1\n"));
+    assert!(replayed.stderr.ends_with("replay finished: 1 replayed, 1 failed\n"), "{}", replayed.stderr);
+    let filter = json!({"reason": null, "since": "2026-01-31T12:00:00Z"});
+    assert_eq!(orders(&server)[2], json!({"filter": filter, "rate": 7, "dry_run": false}));
+    assert_eq!(server.lines()[3..], ["GET /v1/replays/rpl_1"; 3]);
+
+    let json = run(&server, &["dead", "replay", "--reason", "ambiguous", "--yes", "--json"]);
+    let job: Value = serde_json::from_str(&json.stdout).expect("one object");
+    assert_eq!((json.code, &job["state"]), (5, &json!("finished")));
 }
 
 #[test]
 fn a_dry_run_changes_nothing() {
     let server = dead_server();
-    let dry = run(&server, &["dead", "replay", "--reason", "ambiguous", "--dry-run"]);
-    assert_eq!((dry.code, dry.stdout.lines().count()), (0, 2));
-    assert!(dry.stdout.contains("\ndlv_2  ambiguous"), "{}", dry.stdout);
-    assert_eq!(server.lines(), ["GET /v1/deliveries?state=dead&reason=ambiguous&limit=200"]);
+    let dry = run(&server, &["dead", "replay", "--reason", "poison", "--dry-run"]);
+    assert_eq!(
+        (dry.code, dry.stdout.as_str(), dry.stderr.as_str()),
+        (0, "2 dead deliveries to replay\n", "")
+    );
+    let json = run(&server, &["dead", "replay", "--reason", "ambiguous", "--dry-run", "--json"]);
+    assert_eq!(json.stdout, "{\"estimated\":1,\"id\":null,\"state\":\"finished\"}\n");
+    assert!(orders(&server).iter().all(|order| order["dry_run"] == true), "{:?}", orders(&server));
+    assert_eq!(orders(&server)[1]["filter"]["reason"], "ambiguous");
+}
+
+#[test]
+fn a_replay_job_can_be_stopped() {
+    let server = dead_server();
+    let stopped = run(&server, &["dead", "replay", "--cancel", "rpl_1"]);
+    assert_eq!((stopped.code, stopped.stderr.as_str()), (0, "replay cancelled: 1 replayed, 0 failed\n"));
+    assert_eq!(server.lines(), ["DELETE /v1/replays/rpl_1"]);
+    assert_eq!(run(&server, &["dead", "replay", "--cancel", "rpl_2"]).code, 3);
 }
 
 #[test]
@@ -349,6 +423,9 @@ fn a_replay_by_id_asks_nobody() {
     assert_eq!(replayed.code, 0);
     assert_eq!(replayed.stdout, "{\"error\":null,\"id\":\"dlv_2\",\"ok\":true}\n");
     assert_eq!(server.lines(), ["POST /v1/deliveries/dlv_2/retry"]);
+    let partly = run(&server, &["dead", "replay", "dlv_2", "dlv_3"]);
+    assert_eq!((partly.code, partly.stdout.as_str()), (5, "dlv_2\n"));
+    assert_eq!(partly.stderr, "dlv_3: it is not dead\n2 of 2 done, 1 failed\n");
     let failed = run(&server, &["deliveries", "retry", "dlv_3"]);
     assert_eq!((failed.code, failed.stderr.as_str()), (1, "teimoso: it is not dead\n"));
 }

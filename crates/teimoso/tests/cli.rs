@@ -38,8 +38,10 @@ fn every_command_has_help_with_an_example() {
 
 #[test]
 fn lines_of_help_fit_a_terminal() {
-    for args in [&["--help"][..], &["sink", "--help"], &["send", "--help"], &["serve", "--help"]] {
-        for line in run(args).stdout.lines() {
+    let commands =
+        [&[][..], &["sink"], &["send"], &["serve"], &["events", "list"], &["dead"], &["dead", "replay"]];
+    for args in commands.map(|command| [command, &["--help"]].concat()) {
+        for line in run(&args).stdout.lines() {
             assert!(line.chars().count() <= 100, "{args:?}: {line}");
         }
     }

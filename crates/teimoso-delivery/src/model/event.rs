@@ -1,7 +1,7 @@
 //! An event: what a producer asks to have delivered. Immutable once accepted.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 
@@ -82,8 +82,10 @@ text! {
 }
 
 impl Default for Application {
+    /// `default`, shared: nearly every event has it.
     fn default() -> Self {
-        Self("default".into())
+        static DEFAULT: LazyLock<Application> = LazyLock::new(|| Application("default".into()));
+        DEFAULT.clone()
     }
 }
 
@@ -109,8 +111,10 @@ text! {
 }
 
 impl Default for ContentType {
+    /// `application/json`, shared: nearly every event has it.
     fn default() -> Self {
-        Self("application/json".into())
+        static DEFAULT: LazyLock<ContentType> = LazyLock::new(|| ContentType("application/json".into()));
+        DEFAULT.clone()
     }
 }
 

@@ -152,6 +152,9 @@ fn page(
 }
 
 fn fits(conn: &Connection, row: &Row<'_>, wanted: &Wanted) -> Result<bool> {
+    if !(wanted.from..wanted.until).contains(&row.get(0)?) {
+        return Ok(false);
+    }
     if let Some(state) = wanted.filter.state
         && row.get::<_, u8>(1)? != state.tag()
     {
@@ -162,6 +165,14 @@ fn fits(conn: &Connection, row: &Row<'_>, wanted: &Wanted) -> Result<bool> {
     conn.prepare_cached(sql)?.query_row((row.get::<_, i64>(0)?, kind.as_str()), |row| row.get(0))
 }
 
+/// Along the schedule, whatever was accepted when: [`fits`] looks at that, so that the work stays bounded.
+const UNFINISHED: &str = "SELECT d.id, d.state, s.lane, s.due FROM due s JOIN delivery d ON d.id = s.delivery
+    WHERE (s.lane, s.due, s.delivery) > (?1, ?2, ?3) ORDER BY s.lane, s.due, s.delivery";
+/// `state >= 4` says nothing new; it is what lets the planner use the index of ended deliveries.
+const ENDED: &str = "SELECT id, state FROM delivery
+    WHERE state = ?1 AND id >= ?2 AND id < ?3 AND state >= 4 ORDER BY id DESC";
+const ALL: &str = "SELECT id, state FROM delivery WHERE id >= ?1 AND id < ?2 ORDER BY id DESC";
+
 fn list(conn: &Connection, ids: IdSpace, wanted: &Wanted) -> Result<(Vec<Stored>, Option<Position>)> {
     use DeliveryState::{Cancelled, Dead, Pending, Scheduled};
     let by_key = |row: &Row<'_>| Ok(Position::Key(row.get(0)?));
@@ -170,26 +181,19 @@ fn list(conn: &Connection, ids: IdSpace, wanted: &Wanted) -> Result<(Vec<Stored>
         _ => wanted.until,
     };
     match wanted.filter.state {
-        Some(state @ (Pending | Scheduled)) => {
+        Some(Pending | Scheduled) => {
             let (lane, due, key) = match wanted.position {
                 Some(Position::Due(lane, due, key)) => (lane, due, key),
                 _ => (-1, -1, -1),
             };
-            let _ = state;
-            let sql = "SELECT d.id, d.state, s.lane, s.due FROM due s JOIN delivery d ON d.id = s.delivery
-                WHERE (s.lane, s.due, s.delivery) > (?1, ?2, ?3) AND d.id >= ?4 AND d.id < ?5
-                ORDER BY s.lane, s.due, s.delivery";
             let position = |row: &Row<'_>| Ok(Position::Due(row.get(2)?, row.get(3)?, row.get(0)?));
-            page(conn, ids, wanted, sql, &[&lane, &due, &key, &wanted.from, &wanted.until], position)
+            page(conn, ids, wanted, UNFINISHED, &[&lane, &due, &key], position)
         }
         Some(state @ (Dead | Cancelled)) => {
-            let sql = "SELECT id, state FROM delivery WHERE state = ?1 AND id >= ?2 AND id < ?3 AND state >= 4
-                ORDER BY id DESC";
-            page(conn, ids, wanted, sql, &[&state.tag(), &wanted.from, &below], by_key)
+            page(conn, ids, wanted, ENDED, &[&state.tag(), &wanted.from, &below], by_key)
         }
         _ => {
-            let sql = "SELECT id, state FROM delivery WHERE id >= ?1 AND id < ?2 ORDER BY id DESC";
-            page(conn, ids, wanted, sql, &[&wanted.from, &below], by_key)
+            page(conn, ids, wanted, ALL, &[&wanted.from, &below], by_key)
         }
     }
 }
@@ -303,5 +307,28 @@ impl EmbeddedStore {
                 select.query_map([key.raw()], view)?.collect()
             })
             .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::plan;
+
+    #[test]
+    fn a_page_walks_an_index_in_its_order_and_sorts_nothing() {
+        assert_eq!(plan(UNFINISHED), [
+            "SEARCH s USING PRIMARY KEY ((lane,due,delivery)>(?,?,?))",
+            "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+        ]);
+        assert_eq!(plan(ENDED), ["SEARCH delivery USING COVERING INDEX delivery_ended (state=? AND id>? AND id<?)"]);
+        assert_eq!(plan(ALL), ["SEARCH delivery USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]);
+    }
+
+    #[test]
+    fn one_delivery_is_found_by_keys_alone() {
+        let steps = plan(SELECT);
+        assert_eq!(steps.len(), 5);
+        assert!(steps.iter().all(|step| step.starts_with("SEARCH") && step.contains("PRIMARY KEY")), "{steps:?}");
     }
 }

@@ -26,6 +26,9 @@ impl Batch<'_> {
     }
 }
 
+const READ_ON: &str = "SELECT due, delivery FROM due WHERE lane = ?1 AND (due, delivery) > (?2, ?3)
+    ORDER BY due, delivery LIMIT ?4";
+
 /// The next `want` entries of a lane beyond its horizon, in order.
 pub(crate) fn read_on(conn: &rusqlite::Connection, thirst: &Thirst<Key>) -> Result<Vec<(Millis, Key)>> {
     let (due, key) = match thirst.horizon {
@@ -33,12 +36,21 @@ pub(crate) fn read_on(conn: &rusqlite::Connection, thirst: &Thirst<Key>) -> Resu
         Horizon::Nothing => (-1, -1),
         Horizon::UpTo(due, key) => (rows::raw_millis(due), key.raw()),
     };
-    let sql = "SELECT due, delivery FROM due WHERE lane = ?1 AND (due, delivery) > (?2, ?3)
-        ORDER BY due, delivery LIMIT ?4";
     let want = i64::try_from(thirst.want).unwrap_or(i64::MAX);
-    let mut select = conn.prepare_cached(sql)?;
+    let mut select = conn.prepare_cached(READ_ON)?;
     let found = select.query_map((thirst.lane.0, due, key, want), |row| {
         Ok((rows::millis(row.get(0)?), rows::key(row, 1)?))
     })?;
     found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refill_reads_only_what_it_takes() {
+        let plan = crate::schema::plan(READ_ON);
+        assert_eq!(plan, ["SEARCH due USING PRIMARY KEY (lane=? AND (due,delivery)>(?,?))"]);
+    }
 }

@@ -234,3 +234,15 @@ impl Batch<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::plan;
+
+    #[test]
+    fn a_job_looks_at_the_dead_only() {
+        let index = "SEARCH delivery USING INDEX delivery_ended (state=? AND id>? AND id<?)";
+        assert_eq!((plan(ESTIMATE), plan(READ_ON)), (vec![index.to_owned()], vec![index.to_owned()]));
+    }
+}

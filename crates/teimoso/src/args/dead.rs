@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 
 use clap::{ArgGroup, Args, Subcommand};
 
+use teimoso_delivery::store::MAX_REPLAY_RATE_PER_SECOND;
+
 use super::{ListArgs, OutputArgs, ServerArgs, dead_reasons};
 use crate::units::{self, Moment};
 
@@ -90,7 +92,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     pub yes: bool,
     /// At most so many per second [default: 100/s, by id no limit]
-    #[arg(long, value_name = "N/s", value_parser = units::rate_per_second)]
+    #[arg(long, value_name = "N/s", value_parser = rate)]
     pub rate: Option<NonZeroU32>,
     /// Which server.
     #[command(flatten)]
@@ -98,4 +100,11 @@ pub struct ReplayArgs {
     /// How data is printed.
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+fn rate(text: &str) -> Result<NonZeroU32, String> {
+    match units::rate_per_second(text)? {
+        rate if rate.get() <= MAX_REPLAY_RATE_PER_SECOND => Ok(rate),
+        _ => Err(format!("at most {MAX_REPLAY_RATE_PER_SECOND}/s")),
+    }
 }

@@ -55,6 +55,10 @@ fn values_are_refused_at_the_edge() {
         "teimoso send http://x --header nocolon",
         "teimoso send http://x --at tomorrow",
         "teimoso events list --server ftp://x",
+        "teimoso events list --store memory:",
+        "teimoso events list --store redis://x",
+        "teimoso send http://x --store d --allow-net 10.0.0.0/99",
+        "teimoso dead replay --all --rate 10001/s",
         "teimoso policy show webhook --attempts 0",
         "teimoso policy show nothing",
     ];
@@ -88,6 +92,7 @@ fn send_refuses_what_contradicts_itself() {
         "teimoso send http://x --at 2026-01-01T00:00:00Z --after 1s",
         "teimoso send --ndjson - --wait",
         "teimoso send --ndjson - --data {}",
+        "teimoso send http://x --server http://y --store d",
     ];
     for line in lines {
         assert_eq!(refused(line), ErrorKind::ArgumentConflict, "{line}");
@@ -95,10 +100,21 @@ fn send_refuses_what_contradicts_itself() {
 }
 
 #[test]
+fn g12_only_a_store_of_ones_own_can_be_told_where_events_may_go() {
+    assert_eq!(refused("teimoso send http://x --allow-net 10.0.0.0/8"), ErrorKind::MissingRequiredArgument);
+    assert!(parse("teimoso send http://x --store d --allow-net 10.0.0.0/8").is_ok());
+}
+
+#[test]
 fn a_replay_says_which() {
     assert_eq!(refused("teimoso dead replay"), ErrorKind::MissingRequiredArgument);
     assert_eq!(refused("teimoso dead replay dlv_1 --all"), ErrorKind::ArgumentConflict);
     assert_eq!(refused("teimoso dead replay --all --reason poison"), ErrorKind::ArgumentConflict);
+    for other in ["dlv_1", "--all", "--dry-run", "--rate 5/s"] {
+        let line = format!("teimoso dead replay --cancel rpl_1 {other}");
+        assert_eq!(refused(&line), ErrorKind::ArgumentConflict, "{line}");
+    }
+    assert!(parse("teimoso dead replay --cancel rpl_1").is_ok());
     assert!(parse("teimoso dead replay --reason poison --since 2h --rate 5/s --yes").is_ok());
 }
 

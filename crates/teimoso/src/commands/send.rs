@@ -146,6 +146,11 @@ struct EventBody<'a> {
 }
 
 fn event_body(args: &SendArgs, data: &str, now: Timestamp) -> Result<String, CliError> {
+    if data.trim_ascii().is_empty() {
+        return Err(
+            CliError::usage("the payload is empty").with_next_step("an empty JSON value is null, \"\" or {}")
+        );
+    }
     let payload = serde_json::from_str(data).map_err(|error| {
         CliError::usage(format!("the payload is not JSON: {error}"))
             .with_next_step("quote it for the shell, or give a file with --data @FILE")
@@ -229,6 +234,14 @@ mod tests {
         let error = body(&["http://x"], "{\"a\":}").expect_err("not JSON");
         assert_eq!(error.code, Exit::USAGE);
         assert!(error.sentence.ends_with("expected value at line 1 column 6"), "{}", error.sentence);
+    }
+
+    #[test]
+    fn an_empty_payload_is_named_so() {
+        for nothing in ["", " \n"] {
+            let error = body(&["http://x"], nothing).expect_err("empty");
+            assert_eq!((error.code, error.sentence.as_str()), (Exit::USAGE, "the payload is empty"));
+        }
     }
 
     #[test]

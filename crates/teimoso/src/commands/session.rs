@@ -122,7 +122,7 @@ pub(super) async fn run(
     let ended = tokio::select! {
         ended = work(session) => ended,
         exit = signals.next() => {
-            parting.take().inspect(|words| context.output.say_line(words));
+            parting.take().inspect(|words| context.output.say_apart(words));
             Ok(exit)
         }
     };

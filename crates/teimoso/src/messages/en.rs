@@ -4,6 +4,7 @@ use super::{Message, Printable as P, Replaying, Standing, StoreName};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
+#[expect(clippy::too_many_lines, reason = "a catalogue is one table: split, the compiler would miss a line")]
 pub(super) fn text(message: &Message<'_>) -> String {
     match *message {
         Message::Ready { url, store } => format!("teimoso: listening on {url}, {}", store_name(store)),
@@ -45,8 +46,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
             sink_request(method, path, webhook_id, attempt, answer)
         }
         Message::SinkStopped { count } => format!("sink: {count} requests received"),
-        Message::Waiting { delivery, state, attempts, max } => {
-            format!("{}: {}, {attempts} of {max} attempts made", P(delivery), P(state))
+        Message::Waiting { delivery, state, attempts, max, next } => {
+            format!("{}: {}, {attempts} of {max} attempts made{}", P(delivery), P(state), due(next))
         }
         Message::Settled { delivery, standing, attempts } => {
             let word = attempts_word(attempts);
@@ -100,7 +101,7 @@ fn replaying(replay: Replaying<'_>) -> String {
              --reason ambiguous)",
             replay_plan(count)
         ),
-        Replaying::Progress { done, of, failed } => format!("{done} of {of} replayed, {failed} failed"),
+        Replaying::Progress { done, of, failed } => format!("{done} of about {of} replayed, {failed} failed"),
         Replaying::Ended { cancelled: false, done, failed } => {
             format!("replay finished: {done} replayed, {failed} failed")
         }
@@ -118,6 +119,10 @@ fn replaying(replay: Replaying<'_>) -> String {
             P(job)
         ),
     }
+}
+
+fn due(next: Option<(&str, &str)>) -> String {
+    next.map_or_else(String::new, |(at, why)| format!(", next at {} ({})", P(at), P(why)))
 }
 
 fn replay_plan(count: u64) -> String {

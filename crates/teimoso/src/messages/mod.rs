@@ -253,6 +253,8 @@ pub enum Message<'a> {
         attempts: u64,
         /// Attempts at most.
         max: u64,
+        /// When the next attempt is due and why then, RFC 3339 and a stable name.
+        next: Option<(&'a str, &'a str)>,
     },
     /// `send --wait` sees the end of a delivery.
     Settled {

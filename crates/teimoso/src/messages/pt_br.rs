@@ -5,6 +5,7 @@ use super::{Message, Printable as P, Replaying, Standing, StoreName};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
+#[expect(clippy::too_many_lines, reason = "a catalogue is one table: split, the compiler would miss a line")]
 pub(super) fn text(message: &Message<'_>) -> String {
     match *message {
         Message::Ready { url, store } => format!("teimoso: ouvindo em {url}, {}", store_name(store)),
@@ -50,8 +51,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
             sink_request(method, path, webhook_id, attempt, answer)
         }
         Message::SinkStopped { count } => format!("destino de teste: {count} requisicoes recebidas"),
-        Message::Waiting { delivery, state, attempts, max } => {
-            format!("{}: {}, {attempts} de {max} tentativas feitas", P(delivery), P(state))
+        Message::Waiting { delivery, state, attempts, max, next } => {
+            format!("{}: {}, {attempts} de {max} tentativas feitas{}", P(delivery), P(state), due(next))
         }
         Message::Settled { delivery, standing, attempts } => {
             let word = attempts_word(attempts);
@@ -101,7 +102,7 @@ fn replaying(replay: Replaying<'_>) -> String {
             replay_plan(count)
         ),
         Replaying::Progress { done, of, failed } => {
-            format!("{done} de {of} reenviadas, {failed} falharam")
+            format!("{done} de cerca de {of} reenviadas, {failed} falharam")
         }
         Replaying::Ended { cancelled: false, done, failed } => {
             format!("reenvio terminado: {done} reenviadas, {failed} falharam")
@@ -119,6 +120,10 @@ fn replaying(replay: Replaying<'_>) -> String {
             P(job)
         ),
     }
+}
+
+fn due(next: Option<(&str, &str)>) -> String {
+    next.map_or_else(String::new, |(at, why)| format!(", a proxima em {} ({})", P(at), P(why)))
 }
 
 fn replay_plan(count: u64) -> String {

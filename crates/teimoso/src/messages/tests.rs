@@ -151,9 +151,15 @@ fn s2_11_the_sink_prints_a_line_per_request() {
 #[test]
 fn lines_of_the_commands() {
     golden(
-        Message::Waiting { delivery: "dlv_1", state: "scheduled", attempts: 1, max: 5 },
+        Message::Waiting { delivery: "dlv_1", state: "scheduled", attempts: 1, max: 5, next: None },
         "dlv_1: scheduled, 1 of 5 attempts made",
         "dlv_1: scheduled, 1 de 5 tentativas feitas",
+    );
+    let next = Some(("2026-01-31T12:00:00.000Z", "retry"));
+    golden(
+        Message::Waiting { delivery: "dlv_1", state: "scheduled", attempts: 1, max: 5, next },
+        "dlv_1: scheduled, 1 of 5 attempts made, next at 2026-01-31T12:00:00.000Z (retry)",
+        "dlv_1: scheduled, 1 de 5 tentativas feitas, a proxima em 2026-01-31T12:00:00.000Z (retry)",
     );
     golden(
         Message::Settled { delivery: "dlv_1", standing: Standing::Delivered(Some(200)), attempts: 3 },
@@ -164,45 +170,6 @@ fn lines_of_the_commands() {
         Message::Settled { delivery: "dlv_1", standing: Standing::Dead("permanent_status"), attempts: 1 },
         "dlv_1: dead (permanent_status) after 1 attempt",
         "dlv_1: morta (permanent_status) depois de 1 tentativa",
-    );
-    golden(
-        Message::Replay(Replaying::Plan { count: 12, ambiguous: 0 }),
-        "12 dead deliveries to replay",
-        "12 entregas mortas para reenviar",
-    );
-    golden(
-        Message::Replay(Replaying::Plan { count: 1, ambiguous: 2 }),
-        "1 dead delivery to replay; 2 ambiguous left out (a repeat might double the effect: name them by id or \
-         --reason ambiguous)",
-        "1 entrega morta para reenviar; ambiguas de fora: 2 (repetir pode dobrar o efeito: diga o id ou \
-         --reason ambiguous)",
-    );
-    golden(
-        Message::Replay(Replaying::Progress { done: 3, of: 9, failed: 1 }),
-        "3 of 9 replayed, 1 failed",
-        "3 de 9 reenviadas, 1 falharam",
-    );
-    golden(
-        Message::Replay(Replaying::Ended { cancelled: false, done: 3, failed: 1 }),
-        "replay finished: 3 replayed, 1 failed",
-        "reenvio terminado: 3 reenviadas, 1 falharam",
-    );
-    golden(
-        Message::Replay(Replaying::Ended { cancelled: true, done: 3, failed: 0 }),
-        "replay cancelled: 3 replayed, 0 failed",
-        "reenvio cancelado: 3 reenviadas, 0 falharam",
-    );
-    golden(
-        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: None }),
-        "the replay goes on without this command; stop it with `teimoso dead replay --cancel rpl_1`",
-        "o reenvio continua sem este comando; pare com `teimoso dead replay --cancel rpl_1`",
-    );
-    golden(
-        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: Some("./d") }),
-        "the replay goes on once `teimoso serve --store ./d` runs; stop it with \
-         `teimoso dead replay --cancel rpl_1 --store ./d`",
-        "o reenvio continua quando `teimoso serve --store ./d` rodar; pare com \
-         `teimoso dead replay --cancel rpl_1 --store ./d`",
     );
     golden(
         Message::ServerAway,
@@ -226,6 +193,49 @@ fn lines_of_the_commands() {
         "interrompido: o que nao teve resposta pode ter sido aceito, `teimoso events list` diz",
     );
     golden(Message::AskToProceed, "proceed? [y/N] ", "continuar? [s/N] ");
+}
+
+#[test]
+fn lines_of_a_replay() {
+    golden(
+        Message::Replay(Replaying::Plan { count: 12, ambiguous: 0 }),
+        "12 dead deliveries to replay",
+        "12 entregas mortas para reenviar",
+    );
+    golden(
+        Message::Replay(Replaying::Plan { count: 1, ambiguous: 2 }),
+        "1 dead delivery to replay; 2 ambiguous left out (a repeat might double the effect: name them by id or \
+         --reason ambiguous)",
+        "1 entrega morta para reenviar; ambiguas de fora: 2 (repetir pode dobrar o efeito: diga o id ou \
+         --reason ambiguous)",
+    );
+    golden(
+        Message::Replay(Replaying::Progress { done: 3, of: 9, failed: 1 }),
+        "3 of about 9 replayed, 1 failed",
+        "3 de cerca de 9 reenviadas, 1 falharam",
+    );
+    golden(
+        Message::Replay(Replaying::Ended { cancelled: false, done: 3, failed: 1 }),
+        "replay finished: 3 replayed, 1 failed",
+        "reenvio terminado: 3 reenviadas, 1 falharam",
+    );
+    golden(
+        Message::Replay(Replaying::Ended { cancelled: true, done: 3, failed: 0 }),
+        "replay cancelled: 3 replayed, 0 failed",
+        "reenvio cancelado: 3 reenviadas, 0 falharam",
+    );
+    golden(
+        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: None }),
+        "the replay goes on without this command; stop it with `teimoso dead replay --cancel rpl_1`",
+        "o reenvio continua sem este comando; pare com `teimoso dead replay --cancel rpl_1`",
+    );
+    golden(
+        Message::Replay(Replaying::GoesOn { job: "rpl_1", directory: Some("./d") }),
+        "the replay goes on once `teimoso serve --store ./d` runs; stop it with \
+         `teimoso dead replay --cancel rpl_1 --store ./d`",
+        "o reenvio continua quando `teimoso serve --store ./d` rodar; pare com \
+         `teimoso dead replay --cancel rpl_1 --store ./d`",
+    );
 }
 
 #[test]

@@ -7,7 +7,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
 
 use teimoso_delivery::model::DeadReason;
 use teimoso_delivery::ports::{Clock, Finished, Note, Observer};
@@ -93,7 +92,6 @@ fn print(queue: &Receiver<String>) {
             text.push_str(&more);
         }
         let _nobody = anstream::stderr().lock().write_all(text.as_bytes());
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

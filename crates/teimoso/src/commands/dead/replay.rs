@@ -53,8 +53,8 @@ async fn by_id(mut session: Session, args: &ReplayArgs, context: Context) -> Res
 
 async fn by_filter(mut session: Session, args: &ReplayArgs, context: Context) -> Result<Exit, CliError> {
     let order = Order::of(args, clock::wall_now());
-    let estimate = order.post(&mut session.client, true).await?.json()?;
-    let count = shapes::number(&estimate, "estimated");
+    let estimate = order.post(&mut session.client, true).await?;
+    let count = shapes::number(&estimate.json()?, "estimated");
     let ambiguous = order.left_out(&mut session.client).await?;
     let plan = Message::Replay(Replaying::Plan { count, ambiguous });
     if args.dry_run || count == 0 {
@@ -77,8 +77,11 @@ async fn by_filter(mut session: Session, args: &ReplayArgs, context: Context) ->
 }
 
 /// An estimate is what a dry run is for, so that it is data.
-fn shown(estimate: &Value, plan: &Message<'_>, json: bool, context: Context) -> String {
-    if json { format!("{estimate}\n") } else { format!("{}\n", plan.text(context.output.language)) }
+fn shown(estimate: &Answer, plan: &Message<'_>, json: bool, context: Context) -> String {
+    match json {
+        true => one_line(&String::from_utf8_lossy(&estimate.body)),
+        false => format!("{}\n", plan.text(context.output.language)),
+    }
 }
 
 async fn agreed(context: Context) -> Result<bool, CliError> {

@@ -40,9 +40,11 @@ pub(super) async fn run(
     context: Context,
 ) -> Result<Exit, CliError> {
     let (sender, lines) = mpsc::channel(LINES_WAITING_MAX);
-    let mut reader = spawn_reader(sender, url.map(str::to_owned))?;
+    // Unbounded in type only: a number leaves with its answer, and the server holds few lines unanswered.
+    let (numbering, numbers) = mpsc::unbounded_channel();
+    let mut reader = spawn_reader(Outgoing { sender, numbering }, url.map(str::to_owned))?;
     let answers = client.stream("/v1/events/batch", lines).await.map_err(lost_event)?;
-    let mut tally = Tally::new(json, context);
+    let mut tally = Tally::new(json, context, numbers);
     let ended = tally.read(answers).await;
     if let Err(error) = ended {
         return Err(cut_short(error, &tally));
@@ -56,26 +58,36 @@ pub(super) async fn run(
 /// Reading stdin blocks, so it has a thread; a full channel holds it back. The count comes before the end of the
 /// stream: a server that answers to the end finds it there.
 fn spawn_reader(
-    sender: mpsc::Sender<Bytes>,
+    outgoing: Outgoing,
     url: Option<String>,
 ) -> Result<oneshot::Receiver<Result<u64, CliError>>, CliError> {
     let (done, reader) = oneshot::channel();
     let thread = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
-        let sent = send_lines(io::stdin().lock(), &sender, url.as_deref());
+        let sent = send_lines(io::stdin().lock(), &outgoing, url.as_deref());
         let _nobody = done.send(sent);
-        drop(sender);
+        drop(outgoing);
     });
     thread.map(|_| reader).map_err(|error| CliError::failure(format!("cannot start a thread: {error}")))
 }
 
+/// Where lines go, and beside them their numbers in the input, for the words about those that are refused.
+struct Outgoing {
+    sender: mpsc::Sender<Bytes>,
+    numbering: mpsc::UnboundedSender<u64>,
+}
+
+impl Outgoing {
+    /// Whether anyone still takes lines.
+    fn send(&self, number: u64, line: Vec<u8>) -> bool {
+        let _nobody = self.numbering.send(number);
+        self.sender.blocking_send(line.into()).is_ok()
+    }
+}
+
 /// Sends each line that is not blank, and counts them.
-fn send_lines(
-    mut source: impl BufRead,
-    sender: &mpsc::Sender<Bytes>,
-    url: Option<&str>,
-) -> Result<u64, CliError> {
+fn send_lines(mut source: impl BufRead, outgoing: &Outgoing, url: Option<&str>) -> Result<u64, CliError> {
     let mut sent = 0;
-    loop {
+    for number in 1.. {
         let mut line = Vec::new();
         let read = source.by_ref().take(LINE_MAX_BYTES).read_until(b'\n', &mut line);
         let unreadable = |error| CliError::failure(format!("cannot read stdin: {error}"));
@@ -83,7 +95,7 @@ fn send_lines(
             return Ok(sent);
         }
         if line.len() as u64 == LINE_MAX_BYTES && !line.ends_with(b"\n") {
-            return Err(CliError::failure(format!("a line is longer than {LINE_MAX_BYTES} bytes")));
+            return Err(CliError::failure(format!("line {number} is longer than {LINE_MAX_BYTES} bytes")));
         }
         let content = line.trim_ascii();
         if content.is_empty() {
@@ -91,11 +103,12 @@ fn send_lines(
         }
         let mut whole = with_url(content, url).into_owned();
         whole.push(b'\n');
-        if sender.blocking_send(whole.into()).is_err() {
+        if !outgoing.send(number, whole) {
             return Ok(sent);
         }
         sent += 1;
     }
+    Ok(sent)
 }
 
 #[derive(Deserialize)]
@@ -103,17 +116,17 @@ struct MayHaveUrl {
     url: Option<IgnoredAny>,
 }
 
-/// The line with the URL as its first field, unless it has one or is no JSON object: then the server has its say.
-/// The rest of the line stays as it is (G7).
+/// The line with the URL as its last field, unless it has one or is no JSON object: then the server has its say.
+/// The rest of the line stays as it is (G7), and where it is: the server's columns are the line's own.
 fn with_url<'a>(line: &'a [u8], url: Option<&str>) -> Cow<'a, [u8]> {
-    let (Some(url), Some(rest)) = (url, line.strip_prefix(b"{")) else { return line.into() };
+    let (Some(url), Some(start)) = (url, line.strip_suffix(b"}")) else { return line.into() };
     match serde_json::from_slice(line) {
         Ok(MayHaveUrl { url: None }) => {}
         _ => return line.into(),
     }
-    let comma = if rest.trim_ascii_start().starts_with(b"}") { "" } else { "," };
-    let mut whole = format!("{{\"url\":{}{comma}", Value::from(url)).into_bytes();
-    whole.extend_from_slice(rest);
+    let comma = if start.trim_ascii_end() == b"{" { "" } else { "," };
+    let mut whole = start.to_vec();
+    whole.extend_from_slice(format!("{comma}\"url\":{}}}", Value::from(url)).as_bytes());
     whole.into()
 }
 
@@ -121,6 +134,7 @@ fn with_url<'a>(line: &'a [u8], url: Option<&str>) -> Cow<'a, [u8]> {
 struct Tally {
     json: bool,
     context: Context,
+    numbers: mpsc::UnboundedReceiver<u64>,
     accepted: u64,
     failed: u64,
     told: Instant,
@@ -128,9 +142,9 @@ struct Tally {
 }
 
 impl Tally {
-    fn new(json: bool, context: Context) -> Tally {
+    fn new(json: bool, context: Context, numbers: mpsc::UnboundedReceiver<u64>) -> Tally {
         let every = if io::stderr().is_terminal() { PROGRESS_EVERY.0 } else { PROGRESS_EVERY.1 };
-        Tally { json, context, accepted: 0, failed: 0, told: clock::monotonic_now(), every }
+        Tally { json, context, numbers, accepted: 0, failed: 0, told: clock::monotonic_now(), every }
     }
 
     async fn read(&mut self, mut answers: Incoming) -> Result<(), CliError> {
@@ -176,10 +190,11 @@ impl Tally {
     fn line(&mut self, line: &[u8]) -> Result<String, CliError> {
         let answer: Value = serde_json::from_slice(line).map_err(|_| ApiError::NotOurs)?;
         let id = shapes::text(&answer, "id");
+        let number = self.numbers.try_recv();
         if id.is_empty() {
             self.failed += 1;
             let reason = problem_sentence(&answer).unwrap_or_else(|| "refused".to_owned());
-            let line = self.accepted + self.failed;
+            let line = number.unwrap_or(self.accepted + self.failed);
             self.context.output.say(&Message::LineRefused { line, reason: &reason });
         } else {
             self.accepted += 1;
@@ -237,8 +252,8 @@ mod tests {
 
     #[test]
     fn g7_a_missing_url_is_added_and_nothing_else_touched() {
-        assert_eq!(spliced("{\"payload\": 1.0}"), "{\"url\":\"http://x/\\\"\",\"payload\": 1.0}");
-        assert_eq!(spliced("{ }"), "{\"url\":\"http://x/\\\"\" }");
+        assert_eq!(spliced("{\"payload\": 1.0}"), "{\"payload\": 1.0,\"url\":\"http://x/\\\"\"}");
+        assert_eq!(spliced("{ }"), "{ \"url\":\"http://x/\\\"\"}");
         for as_it_is in ["{\"url\":\"http://y\"}", "{\"a\":", "[1]", "nonsense"] {
             assert_eq!(spliced(as_it_is), as_it_is);
         }
@@ -248,16 +263,20 @@ mod tests {
     #[test]
     fn blank_lines_are_skipped_and_the_last_needs_no_line_end() {
         let (sender, mut lines) = mpsc::channel(10);
-        let sent = send_lines(&b"{\"a\":1}\r\n\n  \n{\"a\":2}"[..], &sender, None);
+        let (numbering, mut numbers) = mpsc::unbounded_channel();
+        let outgoing = Outgoing { sender, numbering };
+        let sent = send_lines(&b"{\"a\":1}\r\n\n  \n{\"a\":2}"[..], &outgoing, None);
         assert_eq!(sent, Ok(2));
-        drop(sender);
+        drop(outgoing);
+        assert_eq!([numbers.blocking_recv(), numbers.blocking_recv()], [Some(1), Some(4)]);
         assert_eq!(lines.blocking_recv().as_deref(), Some(&b"{\"a\":1}\n"[..]));
         assert_eq!(lines.blocking_recv().as_deref(), Some(&b"{\"a\":2}\n"[..]));
         assert_eq!(lines.blocking_recv(), None);
     }
 
     fn tally(json: bool) -> Tally {
-        Tally::new(json, Context { output: Output { language: Language::English } })
+        let (_numbering, numbers) = mpsc::unbounded_channel();
+        Tally::new(json, Context { output: Output { language: Language::English } }, numbers)
     }
 
     #[test]

@@ -66,11 +66,16 @@ impl Watch {
             None => self.said.push((id.clone(), standing)),
         }
         let reason = shapes::text(delivery, "reason");
+        let (at, why) =
+            (shapes::text(delivery, "next_attempt_at"), shapes::text(delivery, "next_attempt_why"));
         let message = match final_standing(delivery, &state, &reason) {
             Some(standing) => Message::Settled { delivery: &id, standing, attempts: made },
-            // The first look is as good as the id that was just printed; a try on the wire changes at once.
-            None if made == 0 || state == "in_flight" => return,
-            None => Message::Waiting { delivery: &id, state: &state, attempts: made, max },
+            // A try on the wire changes at once; one that is due at once says no more than the id just printed.
+            None if state == "in_flight" || (made == 0 && why != "deliver_at") => return,
+            None => {
+                let next = (!at.is_empty()).then_some((at.as_str(), why.as_str()));
+                Message::Waiting { delivery: &id, state: &state, attempts: made, max, next }
+            }
         };
         context.output.say(&message);
     }

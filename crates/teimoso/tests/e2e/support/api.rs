@@ -55,17 +55,32 @@ pub struct Api(pub SocketAddr);
 impl Api {
     /// One request. Headers are whole lines, each with its `\r\n`.
     pub fn request(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> io::Result<Answer> {
-        let mut stream = TcpStream::connect(self.0)?;
-        stream.set_read_timeout(Some(SILENCE))?;
+        let (all, end) = self.exchange(method, path, headers, body);
+        end?;
+        let answer = read_answer(&all).filter(|(_, whole)| *whole).map(|(answer, _)| answer);
+        answer.ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "half an answer"))
+    }
+
+    /// The same, for who can use half an answer: `None` when there is not even a head.
+    pub fn request_in_part(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<Answer> {
+        let (all, _end) = self.exchange(method, path, headers, body);
+        read_answer(&all).map(|(answer, _)| answer)
+    }
+
+    /// What came back until the end of the connection, and what end that was.
+    fn exchange(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> (Vec<u8>, io::Result<()>) {
+        let mut all = Vec::new();
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
         );
-        stream.write_all(head.as_bytes())?;
-        stream.write_all(body)?;
-        let mut all = Vec::new();
-        stream.read_to_end(&mut all)?;
-        read_answer(&all).ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "half an answer"))
+        let end = TcpStream::connect(self.0).and_then(|mut stream| {
+            stream.set_read_timeout(Some(SILENCE))?;
+            stream.write_all(head.as_bytes())?;
+            stream.write_all(body)?;
+            stream.read_to_end(&mut all).map(drop)
+        });
+        (all, end)
     }
 
     /// `POST` of a JSON text.
@@ -155,26 +170,38 @@ impl Counts {
     }
 }
 
-fn read_answer(all: &[u8]) -> Option<Answer> {
+/// An answer, and whether it is whole.
+fn read_answer(all: &[u8]) -> Option<(Answer, bool)> {
     let end = all.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = String::from_utf8(all[..end].to_vec()).ok()?;
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let mut answer = Answer { status, head, body: all[end + 4..].to_vec() };
+    let mut whole = true;
     if answer.header("transfer-encoding").is_some() {
-        answer.body = dechunked(&answer.body)?;
+        (answer.body, whole) = dechunked(&answer.body);
     } else if let Some(length) = answer.header("content-length") {
-        (length.parse() == Ok(answer.body.len())).then_some(())?;
+        whole = length.parse() == Ok(answer.body.len());
     }
-    Some(answer)
+    Some((answer, whole))
 }
 
-/// The chunks put together (RFC 9112 section 7.1); as far as they came when the end is missing.
-fn dechunked(mut rest: &[u8]) -> Option<Vec<u8>> {
+/// The whole chunks put together (RFC 9112 section 7.1), and whether the last one was there.
+fn dechunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
-    while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
-        body.extend_from_slice(rest.get(end + 2..end + 2 + size)?);
-        rest = rest.get(end + 4 + size..)?;
+    while let Some((size, chunk)) = chunk(rest) {
+        if size == 0 {
+            return (body, true);
+        }
+        body.extend_from_slice(&chunk[..size]);
+        rest = &chunk[size + 2..];
     }
-    Some(body)
+    (body, false)
+}
+
+/// A chunk's size, and everything from its data on; `None` when it is not all there.
+fn chunk(rest: &[u8]) -> Option<(usize, &[u8])> {
+    let end = rest.windows(2).position(|window| window == b"\r\n")?;
+    let size = usize::from_str_radix(std::str::from_utf8(&rest[..end]).ok()?, 16).ok()?;
+    let chunk = &rest[end + 2..];
+    (chunk.len() >= size + 2).then_some((size, chunk))
 }

@@ -5,9 +5,11 @@ pub mod process;
 pub mod receiver;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use teimoso::clock::monotonic_now;
+use teimoso::sink::record::Record;
 use teimoso::sink::{self, Options, SinkHandle};
 
 /// Any free port of this machine.
@@ -35,6 +37,11 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 /// A test destination that keeps every request.
 pub fn sink() -> SinkHandle {
     sink::start(ANY, Options { keep: 1_000_000, listener: None }).expect("a sink starts")
+}
+
+/// A test destination that tells of every request, however many come.
+pub fn telling_sink(listener: tokio::sync::mpsc::Sender<Arc<Record>>) -> SinkHandle {
+    sink::start(ANY, Options { keep: 0, listener: Some(listener) }).expect("a sink starts")
 }
 
 /// A loopback port that refuses connections for as long as the socket is held.

@@ -74,11 +74,16 @@ pub struct Launch {
     command: Command,
 }
 
-/// `serve` on a free port: deliveries to loopback allowed, policy `webhook`.
-pub fn serve(store: &Path) -> Launch {
-    let store = store.to_str().expect("a text");
-    let mut command = teimoso(&["serve", "--listen", "127.0.0.1:0", "--store", store]);
+/// The arguments of a `serve` on a free port: deliveries to loopback allowed, policy `webhook`.
+fn arguments(command: &mut Command, store: &Path) {
+    command.args(["serve", "--listen", "127.0.0.1:0", "--store"]).arg(store);
     command.args(["--allow-net", "127.0.0.0/8", "--policy", "webhook"]);
+}
+
+/// `serve` on this store.
+pub fn serve(store: &Path) -> Launch {
+    let mut command = teimoso(&[]);
+    arguments(&mut command, store);
     Launch { command }
 }
 
@@ -87,10 +92,25 @@ pub fn serve_in_namespace(store: &Path, before: &str) -> Launch {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount", "sh", "-ec"]);
     command.arg(format!("{before}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_teimoso"));
-    command.args(["serve", "--listen", "127.0.0.1:0", "--store"]).arg(store);
-    command.args(["--allow-net", "127.0.0.0/8", "--policy", "webhook"]);
+    arguments(&mut command, store);
     clean(&mut command);
     Launch { command }
+}
+
+/// The same without root's power over modes; `None` when this machine cannot take it away.
+pub fn serve_without_privileges(store: &Path) -> Option<Launch> {
+    // The owner of a process's directory in /proc is the process's.
+    let root = std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+    if !root {
+        return Some(serve(store));
+    }
+    has_namespaces().then(|| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", env!("CARGO_BIN_EXE_teimoso")]);
+        arguments(&mut command, store);
+        clean(&mut command);
+        Launch { command }
+    })
 }
 
 /// Whether this machine lets anybody make namespaces to mount in. Containers often do not.
@@ -103,6 +123,19 @@ pub fn has_namespaces() -> bool {
 impl Launch {
     pub fn args(mut self, args: &[&str]) -> Launch {
         self.command.args(args);
+        self
+    }
+
+    /// Listens elsewhere.
+    pub fn listen(mut self, address: &str) -> Launch {
+        let mut other = Command::new(self.command.get_program());
+        let arguments = self.command.get_args().map(|argument| match argument.to_str() {
+            Some("127.0.0.1:0") => address.into(),
+            _ => argument.to_owned(),
+        });
+        other.args(arguments);
+        clean(&mut other);
+        self.command = other;
         self
     }
 
