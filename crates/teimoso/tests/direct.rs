@@ -135,6 +135,21 @@ fn send_store_wait_delivers_by_itself() {
 }
 
 #[test]
+fn what_was_delivered_is_sent_again_only_explicitly() {
+    let sink = destination();
+    let (_dir, store) = place();
+    let url = sink.url("/ok");
+    let sent = run(&["send", &url, "--store", &store, "--allow-net", "127.0.0.0/8", "--wait"]);
+    assert_eq!(sent.code, 0, "{}", sent.stderr);
+    let listed = run(&["deliveries", "list", "--store", &store, "--json"]);
+    let id = objects(&listed.stdout)[0]["id"].as_str().expect("a delivery has an id").to_owned();
+    let refused = run(&["deliveries", "retry", &id, "--store", &store]);
+    assert!(refused.code == 1 && refused.stderr.contains("--explicit"), "{}", refused.stderr);
+    let again = run(&["deliveries", "retry", &id, "--store", &store, "--explicit"]);
+    assert_eq!((again.code, again.stdout.trim()), (0, id.as_str()));
+}
+
+#[test]
 fn g12_the_guard_applies_to_what_is_sent_to_a_store() {
     let (_directory, store) = place();
     let sink = destination();

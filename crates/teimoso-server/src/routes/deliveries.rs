@@ -67,7 +67,8 @@ pub(super) async fn retry(State(app): State<App>, id: RawId, request: Request) -
 fn not_allowed(state: DeliveryState) -> Problem {
     let detail = match state {
         DeliveryState::Delivered => {
-            "it was delivered; to send it once more all the same, say {\"explicit\":true}".to_owned()
+            "it was delivered; to send it once more all the same, say {\"explicit\":true} (command line: --explicit)"
+                .to_owned()
         }
         _ => format!("it is {} and will be attempted anyway", state.name()),
     };

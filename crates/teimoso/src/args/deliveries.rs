@@ -53,7 +53,14 @@ pub enum DeliveriesCommand {
         output: OutputArgs,
     },
     /// Attempt dead, scheduled or cancelled deliveries now
-    Retry(ChangeArgs),
+    Retry {
+        /// Send once more what was delivered already
+        #[arg(long)]
+        explicit: bool,
+        /// Which deliveries, and where.
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
     /// Cancel deliveries that are not finished
     Cancel(ChangeArgs),
 }

@@ -21,6 +21,8 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 pub(super) enum Change {
     /// `POST …/retry`.
     Retry,
+    /// The same, of deliveries that were delivered, too.
+    RetryDelivered,
     /// `POST …/cancel`.
     Cancel,
 }
@@ -28,8 +30,15 @@ pub(super) enum Change {
 impl Change {
     fn verb(self) -> &'static str {
         match self {
-            Change::Retry => "retry",
+            Change::Retry | Change::RetryDelivered => "retry",
             Change::Cancel => "cancel",
+        }
+    }
+
+    fn body(self) -> Bytes {
+        match self {
+            Change::RetryDelivered => Bytes::from_static(b"{\"explicit\":true}"),
+            Change::Retry | Change::Cancel => Bytes::from_static(b"{}"),
         }
     }
 }
@@ -53,8 +62,7 @@ pub(super) async fn apply(
     let mut told = clock::monotonic_now();
     for (done, id) in ids.iter().enumerate() {
         clock::pause(pace.wait(clock::monotonic_now())).await;
-        let outcome =
-            client.post(&format!("{}/{}", path(id), change.verb()), Bytes::from_static(b"{}")).await;
+        let outcome = client.post(&format!("{}/{}", path(id), change.verb()), change.body()).await;
         match outcome {
             Ok(_) => {}
             Err(ApiError::Problem(_)) => failed += 1,

@@ -39,7 +39,10 @@ pub async fn run(args: DeliveriesArgs, context: Context) -> Result<Exit, CliErro
             })
             .await
         }
-        DeliveriesCommand::Retry(args) => change(args, Change::Retry, context).await,
+        DeliveriesCommand::Retry { explicit, change: args } => {
+            let kind = if explicit { Change::RetryDelivered } else { Change::Retry };
+            change(args, kind, context).await
+        }
         DeliveriesCommand::Cancel(args) => change(args, Change::Cancel, context).await,
     }
 }
