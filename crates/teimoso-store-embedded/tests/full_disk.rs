@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use teimoso_delivery::model::{AttemptNumber, AttemptRecord, DecisionName, Millis, Nonce, PhaseTimings, Progress};
+use teimoso_delivery::model::{
+    AttemptNumber, AttemptRecord, DecisionName, Millis, Nonce, PhaseTimings, Progress,
+};
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{
     ClaimRequest, Claimed, Counts, LEASE, LaneNews, Next, Settlement, Store, StoreErrorKind,
@@ -23,7 +25,8 @@ const EARLY: u128 = 60;
 
 fn open(directory: &Path, clock: &ManualClock) -> EmbeddedStore {
     let options = Options { retention: RETENTION, max_bytes: Some(1 << 20) };
-    EmbeddedStore::open(directory, options, Arc::new(clock.clone()), &SeededEntropy::new(7)).unwrap()
+    EmbeddedStore::open(directory, options, Arc::new(clock.clone()), &SeededEntropy::new(7))
+        .expect("it opens")
 }
 
 async fn accept(store: &EmbeddedStore) -> Result<(), StoreErrorKind> {
@@ -31,7 +34,11 @@ async fn accept(store: &EmbeddedStore) -> Result<(), StoreErrorKind> {
     store.accept(batch).await.map(drop).map_err(|error| error.kind())
 }
 
-async fn claim(store: &EmbeddedStore, clock: &ManualClock, nonce: u128) -> Result<Vec<Claimed>, StoreErrorKind> {
+async fn claim(
+    store: &EmbeddedStore,
+    clock: &ManualClock,
+    nonce: u128,
+) -> Result<Vec<Claimed>, StoreErrorKind> {
     let now = clock.now();
     let lease_until = now.after(LEASE);
     let request = ClaimRequest { now, want: BATCH, free: 1_024, nonce: Nonce(nonce), lease_until };
@@ -58,7 +65,7 @@ fn delivered(claimed: Claimed, at: Millis) -> Settlement {
 }
 
 async fn counts(store: &EmbeddedStore) -> Counts {
-    let counts = store.stats().await.unwrap().counts;
+    let counts = store.stats().await.expect("it counts").counts;
     assert!(counts.conserved(), "{counts:?}");
     counts
 }

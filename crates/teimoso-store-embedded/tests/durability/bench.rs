@@ -42,6 +42,8 @@ pub const ENDS: [End; 3] = [End::Closed, End::Dropped, End::Killed];
 /// Where a store lives, and how it is set up.
 pub struct Home {
     pub dir: TempDir,
+    /// Its own path, unless a test points elsewhere.
+    pub path: PathBuf,
     pub clock: ManualClock,
     pub options: Options,
     pub limits: Limits,
@@ -49,8 +51,10 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
         Self {
-            dir: tempfile::tempdir().unwrap(),
+            path: dir.path().to_owned(),
+            dir,
             clock: ManualClock::at(START),
             options: Options::default(),
             limits: Limits::default(),
@@ -58,7 +62,7 @@ impl Home {
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.path.join(name)
     }
 
     pub fn database(&self) -> PathBuf {
@@ -76,7 +80,7 @@ impl Home {
         let entropy = SeededEntropy::new(SEED.fetch_add(1, Ordering::Relaxed));
         let clock = Arc::new(self.clock.clone());
         let (options, limits) = (self.options.clone(), self.limits);
-        EmbeddedStore::open_with_limits(self.dir.path(), options, limits, clock, &entropy)
+        EmbeddedStore::open_with_limits(&self.path, options, limits, clock, &entropy)
     }
 
     /// The files as a killed process leaves them.
@@ -129,6 +133,7 @@ impl Open {
             End::Killed => {
                 let image = home.image();
                 drop(store);
+                home.path = image.path().to_owned();
                 home.dir = image;
                 return home;
             }

@@ -23,7 +23,7 @@ fn offer(api: Api, url: &str, members: &str) {
 
 /// The only delivery there is, with its attempts.
 fn only(api: Api) -> Value {
-    let all = api.deliveries();
+    let all = api.deliveries("");
     assert_eq!(all.len(), 1, "{all:?}");
     api.delivery(all[0]["id"].as_str().expect("an id"))
 }
@@ -80,7 +80,7 @@ fn g1_after_the_commit_and_before_the_202_the_producers_retry_gets_the_same_even
     let serving = serve(directory.path()).run();
     // It was accepted: it is delivered, whether or not the producer comes back.
     assert_eq!(settled(serving.api), Counts { accepted: 1, delivered: 1, ..Counts::default() });
-    let stored = serving.api.deliveries();
+    let stored = serving.api.deliveries("");
     let again = serving.api.post("/v1/events", &event).expect("answered");
     assert_eq!((again.status, again.header("idempotent-replayed")), (202, Some("true")));
     assert_eq!(json!(Sent::read(&again.json()).delivery), stored[0]["id"]);
@@ -146,7 +146,11 @@ fn g3_bytes_sent_and_no_durable_settlement_is_sent_again_under_the_same_number()
         let arrived = sink.requests();
         assert_eq!(arrived.len(), 2, "{point}");
         for request in arrived {
-            assert_eq!(request.webhook_id().as_deref(), delivery["event_id"].as_str(), "the receiver can drop it");
+            assert_eq!(
+                request.webhook_id().as_deref(),
+                delivery["event_id"].as_str(),
+                "the receiver can drop it"
+            );
             assert_eq!(request.attempt(), Some(1));
             assert_eq!(request.body(), br#"{"pedido": 1.0}"#);
         }
@@ -264,10 +268,11 @@ fn a_replay_job_resumes_and_neither_skips_nor_repeats() {
     dying.ended().assert_aborted();
 
     let serving = serve(directory.path()).run();
-    let job = until("the job finishes", || Some(serving.api.get(&path)).filter(|job| job["state"] == "finished"));
+    let job =
+        until("the job finishes", || Some(serving.api.get(&path)).filter(|job| job["state"] == "finished"));
     assert_eq!((&job["done"], &job["failed"]), (&json!(DEAD), &json!(0)), "{job}");
     assert_eq!(settled(serving.api), Counts { accepted: DEAD, dead: DEAD, ..Counts::default() });
-    for delivery in serving.api.deliveries() {
+    for delivery in serving.api.deliveries("") {
         assert_eq!(end(&delivery), ("dead", Some("permanent_status"), 2), "{delivery}");
     }
     // What was on the wire when the process died was sent again.

@@ -77,7 +77,10 @@ fn a_full_store_answers_507_and_delivers_everything_after_a_restart_with_more_ro
     acknowledged.extend(fill(serving.api, &sink.url("/ok")));
     assert!((20..60).contains(&acknowledged.len()), "{}", acknowledged.len());
     is_full(&serving, &sink);
-    assert!(sink.requests().iter().all(|request| request.path() != "/ok?later"), "a full store claims nothing");
+    assert!(
+        sink.requests().iter().all(|request| request.path() != "/ok?later"),
+        "a full store claims nothing"
+    );
     serving.kill();
 
     let serving = serve(directory.path()).args(&["--max-store-size", "64MiB"]).run();

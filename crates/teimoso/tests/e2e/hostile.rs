@@ -123,7 +123,10 @@ fn g11_memory_stays_flat_under_floods_and_the_next_delivery_is_prompt() {
     let unbounded = endless("HTTP/1.1 200 OK\r\n\r\n", megabyte, Duration::ZERO);
     assert_eq!(ended(&attempted(&serving, &unbounded)), ("answered", None, "done"));
     let line = b"x-more: 0123456789012345678901234567890123456789\r\n".repeat(20_000);
-    assert_eq!(attempted(&serving, &endless("HTTP/1.1 200 OK\r\n", line, Duration::ZERO))["fate"], "ambiguous");
+    assert_eq!(
+        attempted(&serving, &endless("HTTP/1.1 200 OK\r\n", line, Duration::ZERO))["fate"],
+        "ambiguous"
+    );
     bomb(&serving);
 
     let after = serving.peak_memory_kib();
@@ -161,9 +164,9 @@ fn gzip_of_zeros(count: usize) -> Vec<u8> {
         push(0, 5);
     }
     push(0, 7);
-    let deflated = bits.chunks(8).map(|bits| {
-        bits.iter().enumerate().fold(0_u8, |byte, (place, bit)| byte | u8::from(*bit) << place)
-    });
+    let deflated = bits
+        .chunks(8)
+        .map(|bits| bits.iter().enumerate().fold(0_u8, |byte, (place, bit)| byte | u8::from(*bit) << place));
     let header = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
     // The checksum at the end is never read: whoever inflates this has failed already.
     header.into_iter().chain(deflated).chain([0; 8]).collect()

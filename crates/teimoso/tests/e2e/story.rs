@@ -81,7 +81,8 @@ impl Told<'_> {
         assert_eq!(lines[lines.len() - 2..], words.drained, "{stderr}");
         let block = |number, event: &str, url: &str, then: &[&str]| {
             let start = (words.starts)(number, event, url);
-            let at = lines.iter().position(|line| *line == start).unwrap_or_else(|| panic!("{start}: {stderr}"));
+            let at =
+                lines.iter().position(|line| *line == start).unwrap_or_else(|| panic!("{start}: {stderr}"));
             assert_eq!(&lines[at + 1..=at + then.len()], then, "{stderr}");
         };
         block(1, &first.event, &ok, &[words.delivered]);

@@ -39,7 +39,8 @@ impl World {
 
     fn engine(&self) -> Engine {
         let loopback = "127.0.0.0/8".parse().expect("a network");
-        let transport = Transport::builder().egress(Egress::new(vec![loopback])).build().expect("a transport");
+        let transport =
+            Transport::builder().egress(Egress::new(vec![loopback])).build().expect("a transport");
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let ports = Ports {
             store: self.store.clone(),

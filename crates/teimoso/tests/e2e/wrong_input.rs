@@ -87,7 +87,8 @@ fn g12_a_blocked_url_is_422_and_names_the_rule_and_the_flag() {
 fn g11_a_payload_over_the_limit_is_413_with_the_limit() {
     let (serving, _directory) = server(&["--max-payload", "1000B"]);
     let (api, sink) = (serving.api, sink());
-    let event = |bytes: usize| format!(r#"{{"url":"{}","payload":"{}"}}"#, sink.url("/ok"), "x".repeat(bytes - 2));
+    let event =
+        |bytes: usize| format!(r#"{{"url":"{}","payload":"{}"}}"#, sink.url("/ok"), "x".repeat(bytes - 2));
     let large = refused(api, &event(1_001), 413, "payload_too_large");
     assert_eq!(large["limit_bytes"], 1_000);
     assert!(detail(&large).contains("1000 bytes"), "{large}");
@@ -115,7 +116,8 @@ fn a_wrong_content_type_is_415() {
 fn a_name_repeated_with_another_body_is_refused_and_never_hides_a_loss() {
     let (serving, _directory) = server(&[]);
     let (api, sink) = (serving.api, sink());
-    let event = |payload: u32, name: &str| format!(r#"{{"url":"{}","payload":{payload},{name}}}"#, sink.url("/ok"));
+    let event =
+        |payload: u32, name: &str| format!(r#"{{"url":"{}","payload":{payload},{name}}}"#, sink.url("/ok"));
     for (name, status, code, pointer) in [
         (r#""idempotency_key":"k""#, 422, "idempotency_key_reused", "/idempotency_key"),
         (r#""id":"pedido-1""#, 409, "id_taken", "/id"),

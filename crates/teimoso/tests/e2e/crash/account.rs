@@ -49,7 +49,12 @@ impl Account {
             assert_eq!(answers.lines().count(), part.len());
             for (line, (offered, id)) in answers.lines().zip(part) {
                 let answer: Value = serde_json::from_str(line).expect("JSON");
-                assert_eq!((text(&answer, "id"), &answer["idempotent_replayed"]), (&**id, &true.into()), "{offered:?}");
+                assert_eq!(
+                    (text(&answer, "id"), &answer["idempotent_replayed"]),
+                    (&**id, &true.into()),
+                    "{}",
+                    offered.key
+                );
             }
         }
         assert_eq!(api.counts().accepted, all.len() as u64);
@@ -65,7 +70,7 @@ impl Account {
             self.deliveries.iter().map(|delivery| (text(delivery, "event_id"), delivery)).collect();
         let mut repeated = 0;
         for (offered, event) in self.acknowledged.values() {
-            let delivery = stored.get(&**event).unwrap_or_else(|| panic!("lost: {event} {offered:?}"));
+            let delivery = stored.get(&**event).unwrap_or_else(|| panic!("lost: {event} {}", offered.key));
             let arrived = seen.remove(event).unwrap_or_default();
             belongs(offered, delivery, &arrived);
             for request in &arrived {
@@ -73,7 +78,11 @@ impl Account {
             }
             repeated += self.repetitions_are_of_kills(event, &arrived);
         }
-        assert_eq!(seen.keys().collect::<Vec<_>>(), Vec::<&String>::new(), "delivered, but never acknowledged");
+        assert_eq!(
+            seen.keys().collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "delivered, but never acknowledged"
+        );
         eprintln!("{} kills, {repeated} requests repeated", self.kills.len());
     }
 
@@ -111,12 +120,14 @@ fn belongs(offered: &Offered, delivery: &Value, arrived: &[Arc<Record>]) {
     let fits = match (offered.fortune, state, reason) {
         (Fortune::Delivered, "delivered", _) => answered(200),
         (Fortune::Refused, "dead", "permanent_status") => answered(404),
-        (Fortune::Hopeless, "scheduled", _) | (Fortune::Hopeless, "dead", "attempts_exhausted") => answered(500),
+        (Fortune::Hopeless, "scheduled", _) | (Fortune::Hopeless, "dead", "attempts_exhausted") => {
+            answered(500)
+        }
         (Fortune::Once, "delivered", _) => answered(200) && arrived.len() == 1,
         (Fortune::Once, "dead", "ambiguous") => arrived.len() <= 1,
         // In flight at three kills it counts as their cause (G6). It was on the wire at two of them, at least.
         (_, "dead", "poison") => offered.fortune != Fortune::Once && arrived.len() >= 2,
         _ => false,
     };
-    assert!(fits, "{delivery} after {} requests: {offered:?}", arrived.len());
+    assert!(fits, "{delivery} after {} requests: {}", arrived.len(), offered.key);
 }

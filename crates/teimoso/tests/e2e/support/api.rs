@@ -116,16 +116,17 @@ impl Api {
 
     /// The bytes of an event's payload.
     pub fn payload(&self, event: &str) -> Vec<u8> {
-        let answer = self.request("GET", &format!("/v1/events/{event}/payload"), "", b"").expect("it answers");
+        let answer =
+            self.request("GET", &format!("/v1/events/{event}/payload"), "", b"").expect("it answers");
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.body
     }
 
-    /// Every delivery there is.
-    pub fn deliveries(&self) -> Vec<Value> {
+    /// Every delivery that a query such as `&state=dead` chooses; all of them for an empty one.
+    pub fn deliveries(&self, query: &str) -> Vec<Value> {
         let (mut all, mut cursor) = (Vec::new(), String::new());
         loop {
-            let mut page = self.get(&format!("/v1/deliveries?{PAGE}{cursor}"));
+            let mut page = self.get(&format!("/v1/deliveries?{PAGE}{query}{cursor}"));
             all.append(page["data"].as_array_mut().expect("a list"));
             let Some(next) = page["next_cursor"].as_str() else { return all };
             cursor = format!("&cursor={next}");
@@ -165,7 +166,8 @@ pub struct Counts {
 impl Counts {
     /// G2: every accepted delivery is in exactly one state, or was expunged.
     pub fn assert_conserved(&self) {
-        let kept = self.pending + self.in_flight + self.scheduled + self.delivered + self.dead + self.cancelled;
+        let kept =
+            self.pending + self.in_flight + self.scheduled + self.delivered + self.dead + self.cancelled;
         assert_eq!(self.accepted, kept + self.expunged, "{self:?}");
     }
 }
