@@ -1,39 +1,16 @@
 //! Claiming: from memory when the event is fresh, else read back by a thread of its own, so that a slow
 //! disk never stops the network.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
-
-use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension};
 use teimoso_delivery::lanes::Taken;
-use teimoso_delivery::model::{Event, IdSpace, Key, Lease, Millis, Mode, Progress};
+use teimoso_delivery::model::{Key, Lease, Millis, Mode, Progress};
 use teimoso_delivery::store::{Claim, ClaimRequest, Claimed, LaneNews, StoreError};
 use tokio::sync::oneshot;
 
 use crate::core::{Core, Fresh, Leased};
-use crate::error::{OpenError, closed, store_error};
-use crate::rows::{self, EVENT_HEAD_COLUMNS, EventHead, event_columns, progress_columns};
+use crate::error::closed;
+use crate::read_back::{Found, ReadBack};
 use crate::writer::Op;
-use crate::{EmbeddedStore, fault, schema};
-
-/// What was found for each; `None` when it is no longer unfinished.
-type Rows = Vec<(Taken<Key>, Option<Loaded>)>;
-
-/// Keys to read back, and where the rows go.
-pub(crate) struct ReadBack {
-    taken: Vec<Taken<Key>>,
-    reply: oneshot::Sender<Result<Rows, StoreError>>,
-}
-
-/// A delivery and its event as the file has them.
-struct Loaded {
-    event: Arc<Event>,
-    url: Option<Arc<str>>,
-    progress: Progress,
-}
+use crate::{EmbeddedStore, fault};
 
 /// What memory gave.
 #[derive(Default)]
@@ -54,6 +31,11 @@ impl EmbeddedStore {
         if !lost.is_empty() {
             self.ask(|reply| Op::Recover(lost, reply)).await?;
         }
+        self.claim_due(request).await
+    }
+
+    /// All of it, or nothing.
+    async fn claim_due(&self, request: ClaimRequest) -> Result<Claim, StoreError> {
         let took = self.take(&request);
         let claim = self.complete(took, &request).await;
         if claim.is_err() {
@@ -76,7 +58,11 @@ impl EmbeddedStore {
         if !took.missing.is_empty() {
             claimed.extend(self.read_back(took.missing, request).await?);
         }
-        let start: Vec<Key> = claimed.iter().filter(|c| self.must_start(c)).filter_map(|c| self.key(c)).collect();
+        // At-most-once: the claim is the start, durable before it is returned (G4). After an unclean end
+        // every claim is, for a while: a payload that kills us at once must still be counted (G6).
+        let cautious = self.shared.clock.monotonic() < self.cautious_until;
+        let must_start = |claimed: &&Claimed| cautious || claimed.progress.mode == Mode::AtMostOnce;
+        let start: Vec<Key> = claimed.iter().filter(must_start).filter_map(|claimed| self.key(claimed)).collect();
         if !start.is_empty() {
             self.ask(|reply| Op::Start(start, reply)).await?;
         }
@@ -103,12 +89,6 @@ impl EmbeddedStore {
 
     fn key(&self, claimed: &Claimed) -> Option<Key> {
         self.shared.ids.delivery_key(claimed.lease.delivery())
-    }
-
-    /// At-most-once: the claim is the start, durable before it is returned (G4). After an unclean end
-    /// every claim is, for a while: a payload that kills us at once must still be counted (G6).
-    fn must_start(&self, claimed: &Claimed) -> bool {
-        claimed.progress.mode == Mode::AtMostOnce || self.shared.clock.monotonic() < self.cautious_until
     }
 
     fn take(&self, request: &ClaimRequest) -> Took {
@@ -167,22 +147,31 @@ impl EmbeddedStore {
         let (reply, rows) = oneshot::channel();
         self.read_backs.send(ReadBack { taken, reply }).map_err(|_| closed())?;
         let found = rows.await.map_err(|_| closed())??;
-        let core = &mut *self.shared.core();
-        let mut claimed = Vec::with_capacity(found.len());
-        for (taken, loaded) in found {
-            let Some(loaded) = loaded else {
-                // The file no longer has it as unfinished: the entry was stale.
-                core.leases.remove(&taken.key);
-                core.lanes.release(taken.lane, LaneNews::Neutral, request.now);
-                continue;
-            };
-            if let Some(leased) = core.leases.get_mut(&taken.key) {
-                leased.progress = Some(loaded.progress);
+        let (mut claimed, mut unreadable) = (Vec::with_capacity(found.len()), Vec::new());
+        {
+            let core = &mut *self.shared.core();
+            for (taken, found) in found {
+                match found {
+                    Found::Whole(loaded) => {
+                        if let Some(leased) = core.leases.get_mut(&taken.key) {
+                            leased.progress = Some(loaded.progress);
+                        }
+                        let address = || core.lanes.key(taken.lane).map(|key| key.address.clone());
+                        let url = loaded.url.or_else(address).unwrap_or_else(|| "".into());
+                        let fresh = Fresh { event: loaded.event, url, progress: loaded.progress };
+                        claimed.push(self.claimed(core, &taken, request, fresh));
+                    }
+                    // The entry was stale.
+                    Found::Ended => let_go(core, &taken, request.now),
+                    Found::Unreadable => {
+                        core.lanes.release(taken.lane, LaneNews::Neutral, request.now);
+                        unreadable.push(taken);
+                    }
+                }
             }
-            let address = || core.lanes.key(taken.lane).map(|key| key.address.clone());
-            let url = loaded.url.or_else(address).unwrap_or_else(|| "".into());
-            let fresh = Fresh { event: loaded.event, url, progress: loaded.progress };
-            claimed.push(self.claimed(core, &taken, request, fresh));
+        }
+        if !unreadable.is_empty() {
+            self.ask(|reply| Op::Bury(unreadable, reply)).await?;
         }
         Ok(claimed)
     }
@@ -201,6 +190,13 @@ fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: 
         settling: false,
         cancel_wished: false,
     });
+}
+
+/// Ends a lease under which nothing was attempted, on disk too if it got that far.
+fn let_go(core: &mut Core, taken: &Taken<Key>, now: Millis) {
+    core.leases.remove(&taken.key);
+    core.unjournal.push(taken.key);
+    core.lanes.release(taken.lane, LaneNews::Neutral, now);
 }
 
 /// What a claim that is repeated was given the first time.
@@ -234,65 +230,23 @@ fn expired(core: &mut Core, now: Millis) -> Vec<Key> {
     lost
 }
 
-/// Starts the thread that reads claims back.
-pub(crate) fn start(path: &Path, ids: IdSpace) -> Result<(Sender<ReadBack>, JoinHandle<()>), OpenError> {
-    let conn = schema::open_for_reading(path)?;
-    let (sender, receiver) = channel::<ReadBack>();
-    let thread = std::thread::Builder::new()
-        .name("teimoso-claims".into())
-        .spawn(move || {
-            while let Ok(read_back) = receiver.recv() {
-                let rows = load(&conn, &read_back.taken, ids).map_err(|error| store_error(&error));
-                drop(read_back.reply.send(rows));
-            }
-        })
-        .map_err(|error| OpenError::io(path, &error))?;
-    Ok((sender, thread))
-}
-
-const SQL: &str = concat!(
-    "SELECT ",
-    event_columns!(),
-    ", e.payload, ",
-    progress_columns!(),
-    " FROM delivery d JOIN event e ON e.id = d.event JOIN application a ON a.id = e.application",
-    " WHERE d.id = ?1 AND d.state < 3"
-);
-
-fn load(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> rusqlite::Result<Rows> {
-    // One read transaction for the batch: one snapshot, one lock.
-    conn.prepare_cached("BEGIN")?.execute([])?;
-    let rows = load_in_snapshot(conn, taken, ids);
-    conn.prepare_cached("COMMIT")?.execute([])?;
-    rows
-}
-
-fn load_in_snapshot(conn: &Connection, taken: &[Taken<Key>], ids: IdSpace) -> rusqlite::Result<Rows> {
-    let mut select = conn.prepare_cached(SQL)?;
-    taken
-        .iter()
-        .map(|taken| {
-            let read = |row: &rusqlite::Row<'_>| {
-                let payload = row.get_ref(EVENT_HEAD_COLUMNS)?.as_blob()?;
-                let head = EventHead::read(row, 0, ids)?;
-                let url = head.url.clone();
-                let event = Arc::new(head.with_payload(Bytes::copy_from_slice(payload)));
-                Ok(Loaded { event, url, progress: rows::progress(row, EVENT_HEAD_COLUMNS + 1)? })
-            };
-            Ok((*taken, select.query_row([taken.key.raw()], read).optional()?))
-        })
-        .collect()
-}
-
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
+    use teimoso_delivery::store::StoreErrorKind;
+    use teimoso_delivery::testkit::offer;
 
-    #[test]
-    fn a_claim_is_read_back_by_keys_alone() {
-        let steps = schema::plan(SQL);
-        let by_key = |table: &&str| format!("SEARCH {table} USING INTEGER PRIMARY KEY (rowid=?)");
-        assert_eq!(steps, ["d", "e", "a"].iter().map(by_key).collect::<Vec<_>>());
+    #[tokio::test]
+    async fn g4_a_claim_that_could_not_be_made_durable_started_nothing() {
+        let (_dir, store) = testing::store();
+        let (at_most_once, at_least_once) = (offer("http://a/").at_most_once(), offer("http://b/"));
+        testing::accept(&store, vec![at_most_once, at_least_once]).await;
+        store.shared.failed(&StoreError::new(StoreErrorKind::Failed, "no disk"));
+        let refused = store.claim_due(testing::request(1)).await.unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Failed);
+        let core = &mut *store.shared.core();
+        assert_eq!(core.leases.len(), 0, "nobody has them");
+        assert_eq!(core.lanes.take(testing::NOW, 9, 64).len(), 2, "both are due, both slots are free");
     }
 }

@@ -4,7 +4,7 @@
 //! Leases live here only: after a crash everything unsettled is due again. The `leased` table is their
 //! shadow on disk, written with the commits that happen anyway, so that recoveries can be counted (G6).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use teimoso_delivery::store::Counts;
 const FRESH_BYTES: usize = 16 << 20;
 /// A fresh event that is due later than this is read back from the file instead.
 const FRESH_HORIZON: Duration = Duration::from_secs(2);
+/// An event that was not claimed within this makes room for newer ones: its lane is paused or busy.
+const FRESH_FOR: Duration = Duration::from_secs(2);
 /// What an event costs besides its payload, roughly.
 const FRESH_OVERHEAD: usize = 512;
 
@@ -52,12 +54,16 @@ pub(crate) struct Core {
     pub counts: Counts,
     /// Claimed since the last commit and perhaps not yet in `leased`.
     pub journal: Vec<Key>,
+    /// Let go without an attempt: whatever row they have in `leased` goes with the next commit.
+    pub unjournal: Vec<Key>,
     /// The nonce of the last claim: repeating it answers the same leases.
     pub last_claim: Option<Nonce>,
     /// No lease ends before this; it lags behind renewals, and is found anew when it has passed.
     pub earliest_lease_end: Millis,
     fresh: HashMap<Key, Fresh>,
     fresh_bytes: usize,
+    /// When each fresh event was kept, oldest first; those claimed meanwhile are skipped.
+    fresh_since: VecDeque<(Millis, Key)>,
 }
 
 impl Core {
@@ -67,19 +73,34 @@ impl Core {
             leases: HashMap::new(),
             counts,
             journal: Vec::new(),
+            unjournal: Vec::new(),
             last_claim: None,
             earliest_lease_end: Millis::MAX,
             fresh: HashMap::new(),
             fresh_bytes: 0,
+            fresh_since: VecDeque::new(),
         }
     }
 
-    /// Keeps a just committed event for its first claim, while there is room: the oldest are due first.
+    /// Keeps a just committed event for its first claim, while there is room: the oldest are due first,
+    /// unless they have waited too long already.
     pub(crate) fn keep_fresh(&mut self, key: Key, fresh: Fresh, due: Millis, now: Millis) {
+        self.forget_stale(now);
         let bytes = fresh.event.payload.len() + FRESH_OVERHEAD;
         if self.fresh_bytes + bytes <= FRESH_BYTES && due <= now.after(FRESH_HORIZON) {
             self.fresh_bytes += bytes;
             self.fresh.insert(key, fresh);
+            self.fresh_since.push_back((now, key));
+        }
+    }
+
+    fn forget_stale(&mut self, now: Millis) {
+        while let Some((since, key)) = self.fresh_since.front().copied() {
+            if self.fresh.contains_key(&key) && now.since(since) < FRESH_FOR {
+                return;
+            }
+            self.fresh_since.pop_front();
+            drop(self.take_fresh(key));
         }
     }
 
@@ -111,4 +132,36 @@ impl Core {
 /// The counter of the state a delivery rests in.
 pub(crate) fn resting_count<'a>(counts: &'a mut Counts, progress: &Progress) -> &'a mut u64 {
     if progress.attempts == 0 { &mut counts.pending } else { &mut counts.scheduled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use teimoso_delivery::model::{EventId, KeyClock, Mode, NextWhy};
+    use teimoso_delivery::testkit::offer;
+
+    fn fresh(bytes: usize, now: Millis) -> Fresh {
+        let offered = offer("http://a/").payload(vec![0; bytes]).event();
+        let id = EventId::named("x").unwrap();
+        Fresh {
+            event: Arc::new(Event::accepted(&offered, id, now)),
+            url: "http://a/".into(),
+            progress: Progress::fresh(Mode::AtLeastOnce, NextWhy::First),
+        }
+    }
+
+    #[test]
+    fn g9_a_lane_that_claims_nothing_does_not_fill_the_memory_for_all() {
+        let (mut core, keys) = (Core::new(Counts::default(), Limits::default()), KeyClock::after(None));
+        let start = Millis::new(1_000_000);
+        let stuck: Vec<Key> = (0..20).map(|_| keys.next(start)).collect();
+        for key in &stuck {
+            core.keep_fresh(*key, fresh(1 << 20, start), start, start);
+        }
+        assert_eq!(core.fresh.len(), 15, "16 MiB with what each costs besides");
+        let (later, key) = (start.after(FRESH_FOR), keys.next(start));
+        core.keep_fresh(key, fresh(1 << 20, later), later, later);
+        assert!(core.take_fresh(key).is_some() && core.take_fresh(stuck[0]).is_none());
+        assert_eq!((core.fresh_bytes, core.fresh_since.len()), (0, 1));
+    }
 }

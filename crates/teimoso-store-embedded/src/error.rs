@@ -32,6 +32,13 @@ impl OpenError {
         ))
     }
 
+    pub(crate) fn without_wal(path: &Path) -> Self {
+        Self::new(format!(
+            "{} is on a file system without shared memory (a network share?); choose a local --store directory",
+            path.display()
+        ))
+    }
+
     pub(crate) fn locked(directory: &Path) -> Self {
         Self::new(format!(
             "the store at {} is in use by another process; stop it, or talk to it with --server",
@@ -71,6 +78,22 @@ pub(crate) fn describe(path: &Path, error: &rusqlite::Error) -> String {
         }
         _ => format!("the store {path} failed: {error}"),
     }
+}
+
+/// Whether the file as a whole can no longer be trusted. Anything else is about a row or a statement.
+pub(crate) fn is_fatal(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::SystemIoFailure
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::OutOfMemory
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::DiskFull
+        )
+    )
 }
 
 /// A failed statement or commit, sorted by what helps: room, or a restart.

@@ -3,7 +3,7 @@
 //! | thread | owns | does |
 //! |---|---|---|
 //! | writer | the write connection | drains its queue, commits once, then answers ([`writer`]) |
-//! | claims | a read connection | reads claimed events back that are no longer in memory ([`claim`]) |
+//! | claims | a read connection | reads claimed events back that are no longer in memory ([`read_back`]) |
 //! | readers | two read connections | answer the API's questions ([`query`]) |
 //! | checkpoint | a connection | copies the log into the file, off the commit path ([`checkpoint`]) |
 //!
@@ -19,10 +19,13 @@ mod fault;
 mod lock;
 mod open;
 mod query;
+mod read_back;
 mod rows;
 mod schema;
 mod settle;
 mod shared;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 use std::path::PathBuf;
@@ -53,7 +56,7 @@ const MAX_QUEUED_BYTES: usize = 64 << 20;
 pub struct EmbeddedStore {
     shared: Arc<Shared>,
     writer: Sender<Op>,
-    read_backs: Sender<claim::ReadBack>,
+    read_backs: Sender<read_back::ReadBack>,
     readers: query::Readers,
     directory: PathBuf,
     /// Monotonic time until which every claim is journaled before it is returned.

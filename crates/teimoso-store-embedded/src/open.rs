@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::shared::{Options, Shared};
-use crate::{EmbeddedStore, checkpoint, claim, query, rows, schema, writer};
+use crate::{EmbeddedStore, checkpoint, query, read_back, rows, schema, writer};
 
 /// The database within its directory …
 pub(crate) const FILE: &str = "teimoso.db";
@@ -66,16 +66,16 @@ impl EmbeddedStore {
         first_fill(&conn, &shared).map_err(unusable)?;
 
         let ids = shared.ids;
-        let (checkpoints, checkpointer) = checkpoint::start(&path)?;
-        let (read_backs, claims) = claim::start(&path, ids)?;
+        let checkpointer = checkpoint::start(&path)?;
+        let (read_backs, claims) = read_back::start(&path, ids)?;
         let (readers, mut threads) = query::Readers::start(&path)?;
-        let started = writer::start(conn, Arc::clone(&shared), checkpoints);
+        let started = writer::start(conn, Arc::clone(&shared), checkpointer);
         let (sender, thread) = started.map_err(|error| match error {
             writer::StartError::Sql(error) => unusable(error),
             writer::StartError::Thread(error) => OpenError::io(directory, &error),
         })?;
         // The others end by themselves when the store's senders are gone; the writer must be waited for.
-        threads.extend([checkpointer, claims]);
+        threads.push(claims);
         drop(threads);
         Ok(Self {
             shared,

@@ -26,6 +26,9 @@ const APPLICATION_ID: i32 = 0x746d_736f;
 /// The newest format this version writes and reads.
 pub(crate) const FORMAT: i32 = 1;
 
+/// How long the writer waits for somebody else's lock: a backup, a shell.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// States of `delivery` that an index finds: only the ended ones a person looks for. Written on terminal
 /// transitions only, so the hot path never touches it.
 const FORMAT_1: &str = "
@@ -102,11 +105,15 @@ fn prepare(conn: &Connection, path: &Path, max_pages: Option<u32>) -> Result<(),
     }
     // Must be set before the first page is written; it lets expiry give space back to the disk.
     conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA page_size = 4096;")?;
-    conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;")?;
+    let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(Prepare::Refused(OpenError::without_wal(path)));
+    }
+    conn.execute_batch("PRAGMA synchronous = FULL;")?;
     // Checkpoints run off the commit path. A short busy time covers their last moment.
     conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384;")?;
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;")?;
-    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.busy_timeout(BUSY_TIMEOUT)?;
     // About forty statements, and one more for every hour in which a name is recognised.
     conn.set_prepared_statement_cache_capacity(128);
     if fresh {

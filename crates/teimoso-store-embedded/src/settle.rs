@@ -18,9 +18,7 @@ impl EmbeddedStore {
             let core = &mut *self.shared.core();
             batch.into_iter().filter_map(|settlement| self.free(core, settlement, &mut paused)).collect()
         };
-        if settling.is_empty() {
-            return Ok(Settled { ticket: Box::pin(std::future::ready(Ok(()))), paused });
-        }
+        // An empty batch, too, takes its turn: tickets complete in the order of their batches.
         self.shared.note_unsaved(settling.len());
         let (reply, saved) = oneshot::channel();
         self.send(Op::Settle(settling, reply))?;
@@ -43,7 +41,7 @@ impl EmbeddedStore {
             let address = core.lanes.key(lane).map(|key| key.address.clone());
             paused.extend(address.map(|lane| LanePause { lane, until, why }));
         }
-        Some(Settling { key, settlement, lane, lane_record })
+        Some(Settling { key, settlement, lane_changed: lane_record.is_some() })
     }
 
     /// Back-pressure: bounded settlements may be unsaved.
@@ -61,16 +59,16 @@ impl EmbeddedStore {
 
     pub(crate) fn extend_now(&self, leases: &[LeaseRef], until: Millis) -> Vec<LeaseRef> {
         let core = &mut *self.shared.core();
-        let extended = |lease: &LeaseRef| {
+        let mut extended = |lease: &LeaseRef| {
             let key = self.shared.ids.delivery_key(lease.delivery)?;
             let leased = core.leases.get_mut(&key)?;
             if leased.nonce != lease.nonce || leased.settling {
                 return None;
             }
             leased.until = until;
+            core.earliest_lease_end = core.earliest_lease_end.min(until);
             Some(())
         };
-        let mut extended = extended;
         leases.iter().filter(|lease| extended(lease).is_none()).copied().collect()
     }
 }

@@ -1,4 +1,4 @@
-//! What the threads of one store share, and the handle by which callers reach the writer.
+//! What the threads of one store share: memory, health, and how much is under way.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};

@@ -56,7 +56,10 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job: Job = Box::new(move |conn| {
-            drop(reply.send(question(conn).map_err(|error| store_error(&error))));
+            // Whoever asked may have left meanwhile.
+            if !reply.is_closed() {
+                drop(reply.send(question(conn).map_err(|error| store_error(&error))));
+            }
         });
         self.jobs.send(job).map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?

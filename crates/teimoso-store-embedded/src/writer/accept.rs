@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Result};
 use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
-    ContentType, Destination, Event, EventId, Key, LaneKey, Millis, NewEvent, NextWhy, Progress,
+    ContentType, Destination, Event, EventId, Key, LaneKey, NewEvent, NextWhy, Progress,
 };
 use teimoso_delivery::store::{Accepted, Rejection};
 
@@ -185,9 +185,4 @@ impl Batch<'_> {
         }
         Ok(Accepted { event: id, deliveries, replayed: true })
     }
-}
-
-/// When a name given now is forgotten as a name, in whole hours after its hour.
-pub(super) const fn hour_of(at: Millis) -> u64 {
-    at.get() / 3_600_000
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use rusqlite::{Connection, Result};
-use teimoso_delivery::lanes::{Horizon, LaneId, Thirst};
+use teimoso_delivery::lanes::{Horizon, LaneId, Taken, Thirst};
 use teimoso_delivery::machine::{Recovery, Resting, recover};
-use teimoso_delivery::model::{DeliveryState, Key, LaneKey, LaneRecord, Millis, Progress};
+use teimoso_delivery::model::{DeadReason, DeliveryState, Key, LaneKey, LaneRecord, Millis, Progress};
 use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome};
 
 use super::Op;
@@ -97,7 +97,6 @@ impl<'a> Batch<'a> {
     pub(super) fn rest(
         &mut self,
         key: Key,
-        lane: LaneId,
         was: &DeliveryRow,
         resting: Resting,
         progress: Progress,
@@ -105,7 +104,7 @@ impl<'a> Batch<'a> {
     ) -> Result<()> {
         if !was.state.is_final() {
             self.execute("DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3", (
-                lane.0,
+                was.lane.0,
                 rows::raw_millis(was.due),
                 key.raw(),
             ))?;
@@ -116,8 +115,8 @@ impl<'a> Batch<'a> {
             Resting::Dead(reason) => self.end(key, DeliveryState::Dead, Some(reason.tag()), progress, at),
             Resting::Cancelled => self.end(key, DeliveryState::Cancelled, None, progress, at),
             Resting::Due(due, why) => {
-                self.due_again(key, lane, due, Progress { why, ..progress })?;
-                self.effects.push(Effect::Due(lane, due, key));
+                self.due_again(key, was.lane, due, Progress { why, ..progress })?;
+                self.effects.push(Effect::Due(was.lane, due, key));
                 Ok(())
             }
         }
@@ -226,7 +225,7 @@ impl<'a> Batch<'a> {
 
     /// Notes what was claimed a while ago and is still being worked on (G6).
     pub(super) fn journal(&mut self, waiting: &mut VecDeque<(Millis, Key)>, linger: Duration) -> Result<()> {
-        let mut keys = Vec::new();
+        let (mut keys, let_go) = (Vec::new(), std::mem::take(&mut self.shared.core().unjournal));
         {
             let core = &mut *self.shared.core();
             waiting.extend(core.journal.drain(..).map(|key| (self.now, key)));
@@ -242,7 +241,36 @@ impl<'a> Batch<'a> {
                 }
             }
         }
+        for key in let_go {
+            self.execute("DELETE FROM leased WHERE delivery = ?1", [key.raw()])?;
+        }
         self.start(&keys)
+    }
+
+    /// Deliveries whose rows cannot be read: dead letters, found and untouched otherwise.
+    pub(super) fn bury(&mut self, unreadable: &[Taken<Key>]) -> Result<()> {
+        for taken in unreadable {
+            let key = taken.key.raw();
+            let pending = "SELECT attempts IS 0 FROM delivery WHERE id = ?1";
+            let pending = self.conn.prepare_cached(pending)?.query_row([key], |row| row.get(0)).unwrap_or(true);
+            let resting = if pending { &mut self.counts.pending } else { &mut self.counts.scheduled };
+            *resting = resting.saturating_sub(1);
+            self.counts.dead += 1;
+            // What a view must be able to read is made readable; the payload stays as it is.
+            let sql = "UPDATE delivery SET state = ?2, reason = ?3, finished_at = ?4,
+                mode = CASE WHEN mode IN (0, 1) THEN mode ELSE 0 END,
+                why = CASE WHEN why BETWEEN 0 AND 8 THEN why ELSE 0 END WHERE id = ?1";
+            let (dead, malformed) = (DeliveryState::Dead.tag(), DeadReason::Malformed.tag());
+            self.execute(sql, (key, dead, malformed, rows::raw_millis(self.now)))?;
+            self.execute("DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3", (
+                taken.lane.0,
+                rows::raw_millis(taken.due),
+                key,
+            ))?;
+            self.execute("DELETE FROM leased WHERE delivery = ?1", [key])?;
+            self.effects.push(Effect::Settled(taken.key));
+        }
+        Ok(())
     }
 
     /// Leases that ended without a settlement, in this process: the same rule as after a death.
@@ -267,16 +295,14 @@ impl<'a> Batch<'a> {
 
     fn recover_one(&mut self, key: Key, cancel_wished: bool) -> Result<()> {
         self.execute("DELETE FROM leased WHERE delivery = ?1", [key.raw()])?;
+        self.effects.push(Effect::Settled(key));
         let Some(row) = self.delivery(key)?.filter(|row| !row.state.is_final()) else { return Ok(()) };
         let (resting, progress) = match recover(row.progress) {
             Recovery::Due(progress) if cancel_wished => (Resting::Cancelled, progress),
             Recovery::Due(progress) => (Resting::Due(row.due, progress.why), progress),
             Recovery::Dead(reason, progress) => (Resting::Dead(reason), progress),
         };
-        let lane = row.lane;
-        self.rest(key, lane, &row, resting, progress, self.now)?;
-        self.effects.push(Effect::Settled(key));
-        Ok(())
+        self.rest(key, &row, resting, progress, self.now)
     }
 
     pub(super) fn save_lane(&self, lane: LaneId, record: LaneRecord) -> Result<()> {
@@ -418,7 +444,9 @@ impl Committed {
                     shared.note_saved(batch.len());
                     drop(reply.send(Ok(())));
                 }
-                Op::Start(_, reply) | Op::Recover(_, reply) | Op::Refill(reply) => drop(reply.send(Ok(()))),
+                Op::Start(_, reply) | Op::Recover(_, reply) | Op::Bury(_, reply) | Op::Refill(reply) => {
+                    drop(reply.send(Ok(())));
+                }
                 Op::Tick | Op::Close(_) => {}
                 other => self.answer_with_result(other),
             }

@@ -23,7 +23,7 @@ impl Batch<'_> {
         if !self.take_out(&row, key) {
             return self.wish_cancelled(key);
         }
-        self.rest(key, row.lane, &row, Resting::Cancelled, row.progress, self.now)?;
+        self.rest(key, &row, Resting::Cancelled, row.progress, self.now)?;
         self.effects.push(Effect::Forget(key));
         Ok(CancelOutcome::Cancelled)
     }
@@ -57,7 +57,7 @@ impl Batch<'_> {
             return Ok(RetryOutcome::NotAllowed(DeliveryState::InFlight));
         }
         let progress = replayed(row.progress);
-        self.rest(key, row.lane, &row, Resting::Due(self.now, progress.why), progress, self.now)?;
+        self.rest(key, &row, Resting::Due(self.now, progress.why), progress, self.now)?;
         Ok(RetryOutcome::Due)
     }
 }

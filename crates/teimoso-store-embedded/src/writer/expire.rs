@@ -9,9 +9,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, Result};
 use teimoso_delivery::model::{DeliveryState, Key, Millis};
 
-use super::accept::hour_of;
 use super::batch::Batch;
-use super::names::{Names, WINDOW_HOURS};
+use super::names::{Names, WINDOW_HOURS, hour_of};
 use crate::fault;
 use crate::rows;
 use crate::shared::Health;
@@ -114,7 +113,7 @@ impl Expiry {
                 break;
             }
             self.cursor = *event;
-            if let Some(deleted) = batch.expire_event(*event, *fanout)? {
+            if let Some(deleted) = batch.expire_event(*event, *fanout, keep_from)? {
                 rows += deleted;
                 bytes += payload.unsigned_abs();
                 last_expunged = Some(event.saturating_add(*fanout));
@@ -154,26 +153,34 @@ fn give_pages_back(conn: &Connection) -> Result<bool> {
 }
 
 impl Batch<'_> {
-    /// Removes an event with all its deliveries, if all of them ended well or were cancelled. How many
-    /// rows that took; `None` when it stays.
-    fn expire_event(&mut self, event: i64, fanout: i64) -> Result<Option<usize>> {
+    /// Removes an event with all its deliveries, if all of them ended well or were cancelled before
+    /// `keep_from`. How many rows that took; `None` when it stays.
+    fn expire_event(&mut self, event: i64, fanout: i64, keep_from: Millis) -> Result<Option<usize>> {
         let mut ended = Vec::new();
-        let find = "SELECT state FROM delivery WHERE id = ?1";
+        let find = "SELECT state, ifnull(finished_at, 0) FROM delivery WHERE id = ?1";
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, u8>(0)?, row.get::<_, i64>(1)?));
         for delivery in event + 1..=event.saturating_add(fanout) {
-            let state: Option<u8> =
-                self.conn.prepare_cached(find)?.query_row([delivery], |row| row.get(0)).optional()?;
-            match state.and_then(DeliveryState::from_tag) {
-                None => {}
-                Some(state @ (DeliveryState::Delivered | DeliveryState::Cancelled)) => ended.push((delivery, state)),
-                Some(_) => return Ok(None),
+            let found = self.conn.prepare_cached(find)?.query_row([delivery], read).optional()?;
+            let Some((state, finished_at)) = found else { continue };
+            match DeliveryState::from_tag(state) {
+                Some(state @ (DeliveryState::Delivered | DeliveryState::Cancelled))
+                    if finished_at < rows::raw_millis(keep_from) =>
+                {
+                    ended.push((delivery, state));
+                }
+                _ => return Ok(None),
             }
         }
         let mut rows = 1 + ended.len();
         for (delivery, state) in ended {
             self.execute("DELETE FROM delivery WHERE id = ?1", [delivery])?;
-            rows += self.conn.prepare_cached("DELETE FROM attempt WHERE delivery = ?1")?.execute([delivery])?;
-            let count =
-                if state == DeliveryState::Delivered { &mut self.counts.delivered } else { &mut self.counts.cancelled };
+            rows +=
+                self.conn.prepare_cached("DELETE FROM attempt WHERE delivery = ?1")?.execute([delivery])?;
+            let count = if state == DeliveryState::Delivered {
+                &mut self.counts.delivered
+            } else {
+                &mut self.counts.cancelled
+            };
             *count = count.saturating_sub(1);
             self.counts.expunged += 1;
         }

@@ -19,14 +19,15 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use teimoso_delivery::lanes::LaneId;
-use teimoso_delivery::model::{DeliveryId, Key, LaneRecord, Millis, NewEvent, ReplayId};
+use teimoso_delivery::lanes::Taken;
+use teimoso_delivery::model::{DeliveryId, Key, Millis, NewEvent, ReplayId};
 use teimoso_delivery::store::{
     Accepted, CancelOutcome, NewReplay, Rejection, Replay, RetryOutcome, Settlement, StoreError, StoreErrorKind,
 };
 use tokio::sync::oneshot;
 
-use crate::error::{closed, store_error};
+use crate::checkpoint::{Checkpointer, Trigger};
+use crate::error::{closed, is_fatal, store_error};
 use crate::rows;
 use crate::shared::{Health, Shared};
 use batch::Batch;
@@ -50,8 +51,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 pub(crate) struct Settling {
     pub key: Key,
     pub settlement: Settlement,
-    pub lane: LaneId,
-    pub lane_record: Option<LaneRecord>,
+    pub lane_changed: bool,
 }
 
 /// What the writer is asked.
@@ -66,6 +66,8 @@ pub(crate) enum Op {
     Retry(DeliveryId, bool, Reply<RetryOutcome>),
     StartReplay(NewReplay, u64, Reply<Replay>),
     CancelReplay(ReplayId, Reply<Option<Replay>>),
+    /// Rows that cannot be read.
+    Bury(Vec<Taken<Key>>, Reply<()>),
     /// Lanes that ran dry are read on.
     Refill(Reply<()>),
     /// Something may have to be journaled, read on or replayed.
@@ -98,7 +100,10 @@ impl Op {
                 shared.note_saved(batch.len());
                 drop(reply.send(Err(error)));
             }
-            Self::Start(_, reply) | Self::Recover(_, reply) | Self::Refill(reply) => {
+            Self::Start(_, reply)
+            | Self::Recover(_, reply)
+            | Self::Bury(_, reply)
+            | Self::Refill(reply) => {
                 drop(reply.send(Err(error)));
             }
             Self::Cancel(_, reply) => drop(reply.send(Err(error))),
@@ -117,10 +122,10 @@ impl Op {
 pub(crate) fn start(
     conn: Connection,
     shared: Arc<Shared>,
-    checkpoints: Sender<()>,
+    checkpointer: Checkpointer,
 ) -> Result<(Sender<Op>, JoinHandle<()>), StartError> {
     let (sender, receiver) = channel();
-    let writer = Writer::new(conn, shared, checkpoints).map_err(StartError::Sql)?;
+    let writer = Writer::new(conn, shared, checkpointer).map_err(StartError::Sql)?;
     let thread = std::thread::Builder::new().name("teimoso-writer".into());
     let thread = thread.spawn(move || writer.run(&receiver)).map_err(StartError::Thread)?;
     Ok((sender, thread))
@@ -137,7 +142,7 @@ pub(crate) enum StartError {
 struct Writer {
     conn: Connection,
     shared: Arc<Shared>,
-    checkpoints: crate::checkpoint::Trigger,
+    checkpoints: Trigger,
     names: names::Names,
     expiry: expire::Expiry,
     replays: replay::Replays,
@@ -148,8 +153,8 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(mut conn: Connection, shared: Arc<Shared>, checkpoints: Sender<()>) -> rusqlite::Result<Self> {
-        let checkpoints = crate::checkpoint::Trigger::install(&mut conn, checkpoints);
+    fn new(mut conn: Connection, shared: Arc<Shared>, checkpointer: Checkpointer) -> rusqlite::Result<Self> {
+        let checkpoints = Trigger::install(&mut conn, checkpointer);
         let names = names::Names::load(&conn)?;
         let replays = replay::Replays::load(&conn)?;
         let expiry = expire::Expiry::new(shared.options.retention);
@@ -199,11 +204,12 @@ impl Writer {
         let now = self.shared.clock.now();
         let linger = |claimed: Millis| claimed.after(JOURNAL_LINGER).since(now).min(JOURNAL_LINGER);
         let journal = self.journal.front().map(|(claimed, _)| linger(*claimed));
-        let waiting = self.shared.health() == Health::Full || !self.unsaved.is_empty();
-        let full = waiting.then_some(FULL_RETRY);
+        if self.shared.health() == Health::Full || !self.unsaved.is_empty() {
+            return Some(FULL_RETRY);
+        }
         let replay = self.replays.next_step();
         let expiry = self.expiry.next_step(now);
-        [journal, full, replay, expiry].into_iter().flatten().min()
+        [journal, replay, expiry].into_iter().flatten().min()
     }
 
     fn commit(&mut self, ops: Vec<Op>) {
@@ -278,20 +284,35 @@ impl Writer {
         }
     }
 
-    /// The whole batch failed: nothing of it happened, and everybody hears so.
-    fn fail(&mut self, ops: Vec<Op>, error: &rusqlite::Error) {
-        let error = store_error(error);
-        self.shared.failed(&error);
-        match replay::Replays::load(&self.conn) {
-            Ok(replays) => self.replays = replays,
-            Err(error) => self.shared.failed(&store_error(&error)),
+    /// The whole batch failed: nothing of it happened. If the fault lies in a row and not in the file,
+    /// each operation gets a transaction of its own, and only the one that meets that row is refused.
+    fn fail(&mut self, ops: Vec<Op>, fault: &rusqlite::Error) {
+        let error = store_error(fault);
+        let of_a_row = error.kind() == StoreErrorKind::Failed && !is_fatal(fault);
+        if of_a_row && ops.len() > 1 {
+            self.reload_replays();
+            ops.into_iter().for_each(|op| self.commit(vec![op]));
+            return;
         }
+        let of_an_order = of_a_row && !matches!(ops.as_slice(), [Op::Settle(..)]);
+        if !of_an_order {
+            self.shared.failed(&error);
+        }
+        self.reload_replays();
         let keep = error.kind() != StoreErrorKind::Failed;
         for op in ops {
             match op {
                 Op::Settle(..) | Op::Recover(..) if keep => self.unsaved.push(op),
                 other => other.refuse(&self.shared, error.clone()),
             }
+        }
+    }
+
+    /// A rolled-back step did not happen in the file.
+    fn reload_replays(&mut self) {
+        match replay::Replays::load(&self.conn) {
+            Ok(replays) => self.replays = replays,
+            Err(error) => self.shared.failed(&store_error(&error)),
         }
     }
 
@@ -314,7 +335,7 @@ impl Writer {
         }
         self.shared.failed(&closed());
         if clean && rows::set_meta(&self.conn, "clean", 1).is_ok() {
-            drop(self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)"));
+            self.checkpoints.end(&self.conn);
         }
     }
 }
@@ -345,6 +366,7 @@ fn apply(
         Op::Settle(settlings, _) => batch.settle(settlings),
         Op::Start(keys, _) => batch.start(keys),
         Op::Recover(keys, _) => batch.recover(keys),
+        Op::Bury(unreadable, _) => batch.bury(unreadable),
         Op::Cancel(id, _) => batch.cancel(*id),
         Op::Retry(id, explicit, _) => batch.retry(*id, *explicit),
         Op::StartReplay(replay, estimated, _) => batch.start_replay(replays, *replay, *estimated),
@@ -364,3 +386,6 @@ pub(crate) fn recover_leased(conn: &Connection, shared: &Shared) -> rusqlite::Re
     batch.committed(Vec::new()).publish(shared, now);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

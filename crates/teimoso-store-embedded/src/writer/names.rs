@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use teimoso_delivery::model::{Application, EventId, Key, Millis, NewEvent};
 use teimoso_delivery::store::Rejection;
 
-use super::accept::hour_of;
 use crate::fault;
 
 /// Hours in which a name is recognised, the current one included: 24 h at least.
@@ -29,6 +28,11 @@ pub(super) enum Named {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     hours: Vec<u64>,
+}
+
+/// Whole hours since the epoch.
+pub(super) const fn hour_of(at: Millis) -> u64 {
+    at.get() / 3_600_000
 }
 
 /// Hours are counted from the epoch: no calendar is needed to order them.
@@ -63,7 +67,8 @@ fn digests(event: &NewEvent) -> impl Iterator<Item = ([u8; 16], Rejection)> {
         Some(EventId::Named(id)) => Some((id_digest(&event.application, id), Rejection::IdTaken)),
         Some(EventId::Own(_)) | None => None,
     };
-    key.into_iter().chain(id)
+    // The id is the stronger claim: it is the event's own name.
+    id.into_iter().chain(key)
 }
 
 impl Names {

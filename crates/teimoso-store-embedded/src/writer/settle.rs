@@ -2,7 +2,7 @@
 
 use rusqlite::Result;
 use teimoso_delivery::machine::resting;
-use teimoso_delivery::model::Key;
+use teimoso_delivery::model::{Key, LaneRecord};
 use teimoso_delivery::store::Settlement;
 
 use super::Settling;
@@ -15,6 +15,9 @@ struct Was {
     row: DeliveryRow,
     journaled: bool,
     cancel_wished: bool,
+    /// The lane's record as it is now, when this settlement changed it: with several engines their order
+    /// here need not be the order of the changes.
+    lane_record: Option<LaneRecord>,
 }
 
 impl Batch<'_> {
@@ -36,12 +39,12 @@ impl Batch<'_> {
         self.record(key, settlement)?;
         fault::point("settle-half");
         let rest = resting(settlement.next, was.row.due, was.row.progress.why, was.cancel_wished);
-        self.rest(key, settling.lane, &was.row, rest, settlement.progress, settlement.at)?;
+        self.rest(key, &was.row, rest, settlement.progress, settlement.at)?;
         if was.journaled {
             self.execute("DELETE FROM leased WHERE delivery = ?1", [key.raw()])?;
         }
-        if let Some(record) = settling.lane_record {
-            self.save_lane(settling.lane, record)?;
+        if let Some(record) = was.lane_record {
+            self.save_lane(was.row.lane, record)?;
         }
         self.effects.push(Effect::Settled(key));
         Ok(())
@@ -66,5 +69,6 @@ fn was(core: &crate::core::Core, settling: &Settling) -> Option<Was> {
         },
         journaled: leased.journaled,
         cancel_wished: leased.cancel_wished,
+        lane_record: settling.lane_changed.then(|| core.lanes.record(leased.lane)),
     })
 }

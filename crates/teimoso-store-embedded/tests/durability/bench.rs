@@ -47,6 +47,7 @@ pub struct Home {
     pub clock: ManualClock,
     pub options: Options,
     pub limits: Limits,
+    seed: AtomicU64,
 }
 
 impl Home {
@@ -58,6 +59,7 @@ impl Home {
             clock: ManualClock::at(START),
             options: Options::default(),
             limits: Limits::default(),
+            seed: AtomicU64::new(1),
         }
     }
 
@@ -76,8 +78,7 @@ impl Home {
 
     pub fn try_open(&self) -> Result<EmbeddedStore, OpenError> {
         // Another seed each time: what must last over a restart must not come from it.
-        static SEED: AtomicU64 = AtomicU64::new(1);
-        let entropy = SeededEntropy::new(SEED.fetch_add(1, Ordering::Relaxed));
+        let entropy = SeededEntropy::new(self.seed.fetch_add(1, Ordering::Relaxed));
         let clock = Arc::new(self.clock.clone());
         let (options, limits) = (self.options.clone(), self.limits);
         EmbeddedStore::open_with_limits(&self.path, options, limits, clock, &entropy)

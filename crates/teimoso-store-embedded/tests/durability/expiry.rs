@@ -115,6 +115,22 @@ fn names_leave_hour_by_hour() {
 }
 
 #[test]
+fn retention_counts_from_the_end_and_not_from_the_beginning() {
+    run(async {
+        let open = keeping(HOUR);
+        let late = open.one(offer(URL).deliver_at(open.now().after(3 * HOUR))).await;
+        open.pass(3 * HOUR);
+        assert_eq!(open.finish_all(Next::Delivered).await, 1);
+        open.pass(HOUR / 2);
+        expire(&open).await;
+        assert_eq!(open.view(late).await.state, DeliveryState::Delivered);
+        open.pass(2 * HOUR);
+        expire(&open).await;
+        assert_eq!(open.counts().await.expunged, 1);
+    });
+}
+
+#[test]
 fn names_stay_as_long_as_events_do() {
     run(async {
         let open = keeping(100 * HOUR);
@@ -151,7 +167,8 @@ fn the_file_gives_the_space_back_in_steps() {
             most = most.max(before - after);
             before = after;
         }
-        assert!(most <= 256, "{most} pages in one step");
+        // A page of the map of pages may go with them.
+        assert!(most <= 257, "{most} pages in one step");
         assert!(before <= 1_100, "{before} pages are left");
         let home = open.end(End::Closed).await;
         let bytes = std::fs::metadata(home.database()).unwrap().len();

@@ -87,9 +87,12 @@ fn settlements_wait_for_room_in_their_order_and_expiry_makes_it() {
         let id = open.one(body.clone()).await;
         let claimed = open.claim_one().await;
         while open.try_accept(vec![body.clone()]).await.is_ok() {}
-        let settlement = open.settlement(claimed, again_at(open.now()), LaneNews::Neutral);
+        let mut settlement = open.settlement(claimed, again_at(open.now()), LaneNews::Neutral);
+        let response = settlement.record.as_mut().unwrap().response.as_mut().unwrap();
+        response.body = vec![2; 64 << 10].into();
         let settled = open.store.settle(vec![settlement]).await.unwrap();
         open.pass(Duration::from_secs(900));
+        // What expires must leave first: nothing else fits.
         assert_eq!(settled.ticket.await, Ok(()));
         healed(&open).await;
         assert_eq!(open.view(id).await.attempts, 1);

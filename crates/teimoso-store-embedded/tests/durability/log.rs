@@ -6,9 +6,10 @@ use teimoso_delivery::testkit::offer;
 
 use super::bench::{End, Home, Open, URL, run};
 
-/// Past this the log is reset between two commits, each of at most this …
+/// Past this the log is reset between two commits, as soon as the checkpoint thread is not at work.
 const CAP: u64 = 64 << 20;
-const COMMIT: u64 = 8 << 20;
+/// Less than what one commit and a retry of the reset may add.
+const SHORT: u64 = 8 << 20;
 
 async fn write(open: &Open, megabytes: usize) -> u64 {
     let mut longest = 0;
@@ -23,12 +24,12 @@ async fn write(open: &Open, megabytes: usize) -> u64 {
 fn g11_the_log_stays_below_its_cap() {
     run(async {
         let open = Home::new().open();
-        let longest = write(&open, 100).await;
-        assert!(longest <= CAP + COMMIT, "{longest}");
+        let longest = write(&open, 160).await;
+        assert!(longest <= 2 * CAP, "{longest}");
         let home = open.end(End::Closed).await;
         let left = fs::metadata(home.file("teimoso.db-wal")).map_or(0, |file| file.len());
         assert_eq!(left, 0, "a clean end leaves one file");
-        assert_eq!(home.open().counts().await.pending, 1_600);
+        assert_eq!(home.open().counts().await.pending, 2_560);
     });
 }
 
@@ -41,10 +42,10 @@ fn a_reader_that_lingers_holds_the_log_but_stops_nothing() {
         reader.execute_batch("BEGIN; SELECT count(*) FROM event;").unwrap();
         assert!(write(&open, 80).await > CAP, "held back");
         drop(reader);
-        open.many(1, &offer(URL)).await;
-        open.many(1, &offer(URL)).await;
-        let length = fs::metadata(open.home.file("teimoso.db-wal")).unwrap().len();
-        assert!(length <= COMMIT, "reset once it is gone: {length}");
-        assert_eq!(open.counts().await.pending, 1_283);
+        let length = || fs::metadata(open.home.file("teimoso.db-wal")).unwrap().len();
+        // Not at once: the checkpoint thread may be at work, and then the reset waits for a later commit.
+        while length() > SHORT {
+            open.one(offer(URL)).await;
+        }
     });
 }

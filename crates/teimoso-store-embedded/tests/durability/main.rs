@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod expiry;
 #[cfg(test)]
 mod format;

@@ -20,10 +20,9 @@ async fn history(open: &Open) {
     open.one(scheduled.policy("webhook").payload(vec![0, 255, b'\n'])).await;
     let claimed = open.claim_one().await;
     open.finish(claimed, Next::Scheduled { due: at(9), why: NextWhy::RetryAfter }).await;
-    for (url, next) in [
-        ("http://b.example/", Next::Delivered),
-        ("http://c.example/", Next::Dead(DeadReason::Redirect)),
-    ] {
+    for (url, next) in
+        [("http://b.example/", Next::Delivered), ("http://c.example/", Next::Dead(DeadReason::Redirect))]
+    {
         open.one(offer(url).of("loja-2")).await;
         let claimed = open.claim_one().await;
         open.finish(claimed, next).await;
@@ -107,7 +106,11 @@ fn a_callers_id_finds_its_event_after_the_day_in_which_it_is_recognised() {
             let second = open.accept(offer(URL).named("p-1").payload("second").fingerprint(2)).await;
             assert_eq!((second.event, second.replayed), (id.clone(), false));
             let open = open.again(end).await;
-            assert_eq!(&open.store.payload(id).await.unwrap().unwrap().1[..], b"second", "the newest is meant");
+            assert_eq!(
+                &open.store.payload(id).await.unwrap().unwrap().1[..],
+                b"second",
+                "the newest is meant"
+            );
         });
     }
 }
@@ -242,7 +245,11 @@ fn g4_what_was_started_at_most_once_is_dead_ambiguous_at_the_next_start() {
             open.claim_one().await;
             let open = open.again(end).await;
             let view = open.view(id).await;
-            assert_eq!((view.state, view.reason), (DeliveryState::Dead, Some(DeadReason::Ambiguous)), "{end:?}");
+            assert_eq!(
+                (view.state, view.reason),
+                (DeliveryState::Dead, Some(DeadReason::Ambiguous)),
+                "{end:?}"
+            );
             assert_eq!(open.claim(9).await.len(), 0);
         });
     }
@@ -303,7 +310,11 @@ fn g6_caution_ends_after_a_minute_and_with_a_clean_end() {
         open.one(offer(URL)).await;
         open.pass(END_OF_CAUTION);
         open.claim_one().await;
-        assert_eq!(open.home.number("SELECT count(*) FROM leased"), 0, "a minute later claims are quick again");
+        assert_eq!(
+            open.home.number("SELECT count(*) FROM leased"),
+            0,
+            "a minute later claims are quick again"
+        );
         open = open.again(End::Closed).await;
         open.claim_one().await;
         assert_eq!(open.home.number("SELECT count(*) FROM leased"), 0, "nothing to be cautious of");
@@ -357,7 +368,8 @@ fn ids_are_never_given_out_twice_also_when_everything_has_expired() {
             open.nudge().await;
             assert_eq!(open.counts().await.expunged, 1);
             let home = open.end(end).await;
-            home.clock.step_back(3 * HOUR);
+            // To the millisecond of the first.
+            home.clock.step_back(2 * HOUR);
             let open = home.open();
             let new = open.accept(offer(URL)).await;
             assert_ne!(new.event, old.event, "{end:?}");
@@ -394,7 +406,10 @@ fn a_settlement_that_was_durable_is_not_repeated() {
             open.pass(LEASE);
             assert_eq!(open.claim(9).await.len(), 0, "{end:?}");
             let view = open.view(id).await;
-            assert_eq!((view.state, view.attempts, view.last_status), (DeliveryState::Delivered, 1, Some(204)));
+            assert_eq!(
+                (view.state, view.attempts, view.last_status),
+                (DeliveryState::Delivered, 1, Some(204))
+            );
         });
     }
 }

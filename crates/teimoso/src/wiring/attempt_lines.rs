@@ -1,12 +1,13 @@
 //! The operator's view of the engine on stderr: S2.14's lines, one block per attempt.
 //!
 //! Written by a thread of its own, so that a slow terminal never slows a delivery; past a rate nobody can
-//! read, lines are counted instead of printed.
+//! read, lines are counted instead of printed. What was said is on the terminal before the printer is gone.
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use teimoso_delivery::model::DeadReason;
 use teimoso_delivery::ports::{Clock, Finished, Note, Observer};
@@ -27,7 +28,8 @@ pub struct AttemptPrinter {
     which: AttemptLines,
     language: Language,
     clock: Arc<Window>,
-    lines: SyncSender<String>,
+    /// `None` without the thread: then the lines are lost and nothing else.
+    printing: Option<(SyncSender<String>, JoinHandle<()>)>,
 }
 
 /// The current second, and what was printed and left out in it.
@@ -62,25 +64,36 @@ impl Window {
 }
 
 impl AttemptPrinter {
-    /// Starts the printing thread. It ends with the printer.
+    /// Starts the printing thread. Dropping the printer waits until it has written everything.
     #[must_use]
     pub fn start(which: AttemptLines, language: Language, clock: Arc<dyn Clock>) -> Self {
         let (lines, queue) = sync_channel(QUEUE);
-        // Without the thread the lines are lost and nothing else.
-        let _running = std::thread::Builder::new().name("teimoso-lines".into()).spawn(move || print(&queue));
+        let thread = std::thread::Builder::new().name("teimoso-lines".into()).spawn(move || print(&queue));
+        let printing = thread.ok().map(|thread| (lines, thread));
         let window = Window {
             clock,
             second: AtomicU64::new(0),
             printed: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
         };
-        Self { which, language, clock: Arc::new(window), lines }
+        Self { which, language, clock: Arc::new(window), printing }
     }
 
     fn say(&self, messages: &[Message<'_>]) {
+        let Some((lines, _)) = &self.printing else { return };
         let text: String = messages.iter().map(|message| message.text(self.language) + "\n").collect();
-        if self.lines.try_send(text).is_err() {
+        if lines.try_send(text).is_err() {
             self.clock.left_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for AttemptPrinter {
+    fn drop(&mut self) {
+        if let Some((lines, thread)) = self.printing.take() {
+            drop(lines);
+            // A panic there cost lines and nothing else.
+            let _printed = thread.join();
         }
     }
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use teimoso::sink::SinkHandle;
 
-use crate::support::api::{Api, Sent};
-use crate::support::process::{Serving, has_namespaces, serve, serve_in_namespace};
+use crate::support::api::{Answer, Api, Sent};
+use crate::support::process::{Serving, has_namespaces, serve, serve_after, serve_in_namespace};
 use crate::support::{directory, sink, until};
 
 /// Bytes of each payload.
@@ -18,20 +18,25 @@ type Acknowledged = BTreeMap<String, Vec<u8>>;
 
 /// Offers payload after payload until the store is full.
 fn fill(api: Api, url: &str) -> Acknowledged {
+    let (acknowledged, refusal) = offer_until_refused(api, url);
+    assert_eq!((refusal.status, &refusal.json()["code"]), (507, &"store_full".into()), "{refusal:?}");
+    assert!(refusal.json()["detail"].as_str().is_some_and(|text| text.contains("no room left")));
+    acknowledged
+}
+
+/// What was acknowledged, and the first answer that was no 202.
+fn offer_until_refused(api: Api, url: &str) -> (Acknowledged, Answer) {
     let headers = format!("content-type: text/plain\r\nteimoso-url: {url}\r\n");
     let mut acknowledged = Acknowledged::new();
     for number in 0..1_000_u32 {
         let body: Vec<u8> = number.to_string().bytes().cycle().take(PAYLOAD).collect();
         let answer = api.request("POST", "/v1/events/raw", &headers, &body).expect("answered");
-        if answer.status == 202 {
-            acknowledged.insert(Sent::read(&answer.json()).event, body);
-            continue;
+        if answer.status != 202 {
+            return (acknowledged, answer);
         }
-        assert_eq!((answer.status, &answer.json()["code"]), (507, &"store_full".into()), "{answer:?}");
-        assert!(answer.json()["detail"].as_str().is_some_and(|text| text.contains("no room left")));
-        return acknowledged;
+        acknowledged.insert(Sent::read(&answer.json()).event, body);
     }
-    panic!("it never got full");
+    panic!("all was accepted");
 }
 
 /// A full store takes nothing, says so, and claims nothing.
@@ -131,4 +136,26 @@ fn a_full_disk_is_recovered_from_without_a_restart() {
     acknowledged.insert(sent.event, br#"{"pedido": 1.0}"#.to_vec());
     all_arrived(serving.api, &sink, &acknowledged);
     serving.stop();
+}
+
+/// A disk that fails is another thing than a full one: what it holds is known again only after a restart. A limit
+/// on the size of files stands for the failure; the write that passes it is refused.
+#[test]
+fn an_io_error_is_503_until_a_restart_and_loses_nothing() {
+    let (directory, sink) = (directory(), sink());
+    // 2 or 4 MiB: shells count in 512 or in 1 024 bytes.
+    let limited = "trap '' XFSZ; ulimit -f 4096";
+    let serving = serve_after(directory.path(), limited).run();
+    let (acknowledged, refusal) = offer_until_refused(serving.api, &sink.url("/ok"));
+    assert_eq!((refusal.status, &refusal.json()["code"]), (503, &"store_failed".into()), "{refusal:?}");
+    let detail = refusal.json()["detail"].as_str().expect("a text").to_owned();
+    assert!(detail.ends_with("restart when the disk is well again"), "{detail}");
+    let ready = serving.api.request("GET", "/readyz", "", b"").expect("answered");
+    assert_eq!(ready.status, 503, "{ready:?}");
+    let small = format!(r#"{{"url":"{}","payload":1}}"#, sink.url("/ok"));
+    assert_eq!(serving.api.post("/v1/events", &small).expect("answered").status, 503);
+    serving.kill();
+
+    let serving = serve(directory.path()).run();
+    all_arrived(serving.api, &sink, &acknowledged);
 }

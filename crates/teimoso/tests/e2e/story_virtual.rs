@@ -79,11 +79,15 @@ impl World {
             if views.iter().all(|view| view.state.is_final()) {
                 return;
             }
-            // What the list says is the whole truth only if nothing moved while it was read.
-            if before.is_some() && before == self.at_rest().await {
-                let next = views.iter().filter_map(|view| view.next_attempt).map(|(at, _)| at).min();
-                let wait = next.expect("what has not ended is due").since(self.clock.now());
-                self.clock.advance(wait.max(GRAIN));
+            // What the list says is the whole truth only if nothing moved while it was read, and nothing that has
+            // not ended is on its way.
+            let open = views.iter().filter(|view| !view.state.is_final());
+            let due: Option<Vec<Millis>> = open.map(|view| view.next_attempt.map(|(at, _)| at)).collect();
+            if let Some(due) = due.filter(|_| before.is_some())
+                && before == self.at_rest().await
+            {
+                let next = due.into_iter().min().expect("something has not ended");
+                self.clock.advance(next.since(self.clock.now()).max(GRAIN));
             }
             teimoso::clock::pause(GRAIN).await;
         }

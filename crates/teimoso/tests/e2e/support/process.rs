@@ -87,11 +87,20 @@ pub fn serve(store: &Path) -> Launch {
     Launch { command }
 }
 
-/// The same behind a shell that runs `before` first, in namespaces of its own: it may mount.
+/// The same behind a shell that runs `before` first.
+pub fn serve_after(store: &Path, before: &str) -> Launch {
+    behind_shell(Command::new("sh"), store, before)
+}
+
+/// The same in namespaces of its own: `before` may mount.
 pub fn serve_in_namespace(store: &Path, before: &str) -> Launch {
     let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-ec"]);
-    command.arg(format!("{before}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_teimoso"));
+    command.args(["--user", "--map-root-user", "--mount", "sh"]);
+    behind_shell(command, store, before)
+}
+
+fn behind_shell(mut command: Command, store: &Path, before: &str) -> Launch {
+    command.args(["-ec", &format!("{before}\nexec \"$0\" \"$@\"")]).arg(env!("CARGO_BIN_EXE_teimoso"));
     arguments(&mut command, store);
     clean(&mut command);
     Launch { command }
@@ -233,9 +242,9 @@ impl Serving {
 
     /// Sends `TERM` or `INT`.
     pub fn signal(&self, name: &str) {
-        let signal = format!("-{name}");
-        let status = Command::new("kill").args([&signal, &self.pid().to_string()]).status();
-        assert!(status.expect("kill runs").success());
+        let order = format!("kill -{name} {}", self.pid());
+        let status = Command::new("sh").args(["-c", &order]).status();
+        assert!(status.expect("a shell runs").success());
     }
 
     /// SIGTERM, the drain, exit 0.
