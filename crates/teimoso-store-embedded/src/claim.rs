@@ -121,7 +121,7 @@ impl EmbeddedStore {
         took.tell &= !core.journal.is_empty();
         if core.lanes.has_ready(request.now) {
             // More than this engine wanted: another one may have slots.
-            self.shared.changed.notify_one();
+            self.shared.wake_engines();
         }
         took.thirsty = core.lanes.is_thirsty();
         took.wake_at = next_wake(core);

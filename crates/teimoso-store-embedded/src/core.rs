@@ -4,7 +4,7 @@
 //! Leases live here only: after a crash everything unsettled is due again. The `leased` table is their
 //! shadow on disk, written with the commits that happen anyway, so that recoveries can be counted (G6).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -115,6 +115,12 @@ impl Core {
         let fresh = self.fresh.remove(&key)?;
         self.fresh_bytes -= fresh.event.payload.len() + FRESH_OVERHEAD;
         Some(fresh)
+    }
+
+    /// Forgets lanes that nothing is known of. They stay in the file, and are opened again when needed.
+    pub(crate) fn close_idle_lanes(&mut self) {
+        let leased: HashSet<LaneId> = self.leases.values().map(|leased| leased.lane).collect();
+        self.lanes.close_idle(|lane| leased.contains(&lane));
     }
 
     /// The counters with what is leased counted as in flight.

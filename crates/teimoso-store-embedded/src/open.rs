@@ -1,20 +1,20 @@
 //! Opening: lock, format, counters, lanes, what was in flight when the last process ended. The time this
 //! takes does not depend on the backlog.
 
-use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, Result};
 use teimoso_delivery::lanes::{Horizon, LaneId, Limits};
-use teimoso_delivery::model::{Application, IdSpace, Key, KeyClock, LaneKey, LaneRecord, PauseWhy};
+use teimoso_delivery::model::{IdSpace, Key, KeyClock};
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::Counts;
 
 use crate::core::Core;
 use crate::error::OpenError;
 use crate::lock::Lock;
+use crate::rows::lane_columns;
 use crate::shared::{Options, Shared};
 use crate::{EmbeddedStore, checkpoint, query, read_back, rows, schema, writer};
 
@@ -139,26 +139,21 @@ fn counts(conn: &Connection) -> Result<Counts> {
     })
 }
 
+/// Lanes with something due or something to remember. The others are opened when they are needed.
 fn load_lanes(conn: &Connection, core: &mut Core) -> Result<()> {
-    let sql = "SELECT l.id, a.name, l.address, l.not_before, l.why, l.allowance, l.openings
-        FROM lane l JOIN application a ON a.id = l.application ORDER BY l.id";
-    let mut select = conn.prepare(sql)?;
+    if let Some(last) = conn.query_row("SELECT max(id) FROM lane", [], |row| row.get(0))? {
+        core.lanes.skip_ids(LaneId(last));
+    }
+    let mut select = conn.prepare(concat!(
+        "SELECT ",
+        lane_columns!(),
+        " WHERE l.not_before IS NOT NULL OR l.allowance IS NOT NULL OR l.openings > 0",
+        " OR EXISTS (SELECT 1 FROM due WHERE due.lane = l.id) ORDER BY l.id"
+    ))?;
     let mut lanes = select.query([])?;
     while let Some(row) = lanes.next()? {
-        let application = Application::parse(row.get_ref(1)?.as_str()?);
-        let application = application.map_err(|_| rows::unreadable(1, "a name this version refuses"))?;
-        let key = LaneKey { application, address: row.get_ref(2)?.as_str()?.into() };
-        let not_before: Option<i64> = row.get(3)?;
-        let why = match row.get::<_, Option<u8>>(4)? {
-            Some(2) => PauseWhy::Breaker,
-            _ => PauseWhy::RetryAfter,
-        };
-        let record = LaneRecord {
-            not_before: not_before.map(|at| (rows::millis(at), why)),
-            allowance: row.get::<_, Option<u32>>(5)?.and_then(NonZeroU32::new),
-            openings: row.get(6)?,
-        };
-        core.lanes.open(LaneId(row.get(0)?), key, record, Horizon::Nothing);
+        let (id, key, record) = rows::lane(row)?;
+        core.lanes.open(id, key, record, Horizon::Nothing);
     }
     Ok(())
 }

@@ -1,15 +1,17 @@
 //! Rows to model and back. The only place that knows column order.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{CachedStatement, Connection, Result, Row};
+use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
     Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId, EventType,
-    Headers, IdSpace, Key, Millis, Mode, NextWhy, PhaseTimings, PolicyName, Progress, ResponseRecord,
+    Headers, IdSpace, Key, LaneKey, LaneRecord, Millis, Mode, NextWhy, PauseWhy, PhaseTimings, PolicyName, Progress, ResponseRecord,
 };
 use teimoso_retry::WaitSource;
 
@@ -84,7 +86,7 @@ fn text<T, E>(
 }
 
 /// The default application is shared instead of parsed: claims read one per delivery.
-fn application(row: &Row<'_>, column: usize) -> Result<Application> {
+pub(crate) fn application(row: &Row<'_>, column: usize) -> Result<Application> {
     let default = Application::default();
     if row.get_ref(column)?.as_str_or_null()? == Some(default.as_str()) {
         return Ok(default);
@@ -225,6 +227,31 @@ fn response(row: &Row<'_>) -> Result<Option<Box<ResponseRecord>>> {
 
 /// In `meta`: the largest key that expiry removed. No key is given out twice, whatever the clock does.
 pub(crate) const LAST_EXPUNGED: &str = "last_expunged";
+
+/// The columns of a lane and where they are from, in the order [`lane`] reads.
+macro_rules! lane_columns {
+    () => {
+        "l.id, a.name, l.address, l.not_before, l.why, l.allowance, l.openings
+            FROM lane l JOIN application a ON a.id = l.application"
+    };
+}
+pub(crate) use lane_columns;
+
+/// A lane's number, name and record.
+pub(crate) fn lane(row: &Row<'_>) -> Result<(LaneId, LaneKey, LaneRecord)> {
+    let key = LaneKey { application: application(row, 1)?, address: row.get_ref(2)?.as_str()?.into() };
+    let not_before: Option<i64> = row.get(3)?;
+    let why = match row.get::<_, Option<u8>>(4)? {
+        Some(2) => PauseWhy::Breaker,
+        _ => PauseWhy::RetryAfter,
+    };
+    let record = LaneRecord {
+        not_before: not_before.map(|at| (millis(at), why)),
+        allowance: row.get::<_, Option<u32>>(5)?.and_then(NonZeroU32::new),
+        openings: row.get(6)?,
+    };
+    Ok((LaneId(row.get(0)?), key, record))
+}
 
 /// A number kept in `meta`, if it was ever set.
 pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<i64>> {

@@ -41,7 +41,8 @@ INSERT INTO counter VALUES (1, 0, 0, 0, 0, 0, 0, 0);
 CREATE TABLE application(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 CREATE TABLE lane(
     id INTEGER PRIMARY KEY, application INTEGER NOT NULL, address TEXT NOT NULL,
-    not_before INTEGER, why INTEGER, allowance INTEGER, openings INTEGER NOT NULL DEFAULT 0);
+    not_before INTEGER, why INTEGER, allowance INTEGER, openings INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (application, address));
 CREATE TABLE event(
     id INTEGER PRIMARY KEY, application INTEGER NOT NULL, fanout INTEGER NOT NULL, name TEXT, type TEXT,
     content_type TEXT, headers TEXT, policy TEXT, url TEXT, payload BLOB NOT NULL);

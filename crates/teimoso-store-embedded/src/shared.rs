@@ -77,6 +77,13 @@ impl Shared {
         }
     }
 
+    /// Something may have become claimable. Every engine that waits hears it; if none does, the next one
+    /// to wait hears it at once.
+    pub(crate) fn wake_engines(&self) {
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
     /// The shared memory. A panic elsewhere leaves it consistent enough to go on: every change is made
     /// by one short, non-panicking step.
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {

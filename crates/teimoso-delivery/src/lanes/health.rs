@@ -34,6 +34,11 @@ impl Health {
         self.record
     }
 
+    /// Nothing to remember: no pause, no ramp, no failure.
+    pub(super) fn is_default(&self) -> bool {
+        self.record == LaneRecord::default() && self.failures == 0
+    }
+
     pub(super) fn not_before(&self) -> Option<Millis> {
         self.record.not_before.map(|(at, _)| at)
     }

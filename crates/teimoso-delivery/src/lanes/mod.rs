@@ -102,6 +102,14 @@ struct Lane<K> {
     place: Place,
 }
 
+impl<K: Copy + Ord> Lane<K> {
+    fn is_idle(&self) -> bool {
+        let waits = matches!(self.place, Place::Ring | Place::Share);
+        let empty = self.queue.len() == 0 && self.queue.horizon() == Horizon::All;
+        empty && !waits && self.in_flight == 0 && self.health.is_default()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Ring {
     lanes: VecDeque<LaneId>,
@@ -112,7 +120,8 @@ struct Ring {
 #[derive(Debug)]
 pub struct Lanes<K> {
     limits: Limits,
-    lanes: Vec<Option<Lane<K>>>,
+    /// By number; closed ones leave a hole.
+    lanes: Vec<Option<Box<Lane<K>>>>,
     by_key: HashMap<LaneKey, LaneId>,
     rings: Vec<Ring>,
     ring_of: HashMap<Application, usize>,
@@ -178,6 +187,37 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
         u32::try_from(self.lanes.len()).ok().map(LaneId)
     }
 
+    /// Numbers up to this one were given out in an earlier life.
+    pub fn skip_ids(&mut self, last: LaneId) {
+        let least = last.0 as usize + 1;
+        if self.lanes.len() < least {
+            self.lanes.resize_with(least, || None);
+        }
+    }
+
+    /// Whether this lane is known now.
+    #[must_use]
+    pub fn is_open(&self, id: LaneId) -> bool {
+        self.lane(id).is_some()
+    }
+
+    /// Forgets lanes that nothing is known of, once half of [`Limits::max_url_lanes`] are open: nothing
+    /// due, nothing in flight, never failing, and not `busy` in the store's eyes.
+    pub fn close_idle(&mut self, busy: impl Fn(LaneId) -> bool) -> usize {
+        if self.len() < self.limits.max_url_lanes / 2 {
+            return 0;
+        }
+        let idle = |id: &LaneId| self.lane(*id).is_some_and(Lane::is_idle) && !busy(*id);
+        let idle: Vec<LaneId> = self.by_key.values().copied().filter(idle).collect();
+        for id in &idle {
+            self.put(*id, Place::Nowhere);
+            if let Some(lane) = self.lanes.get_mut(id.0 as usize).and_then(Option::take) {
+                self.by_key.remove(&lane.key);
+            }
+        }
+        idle.len()
+    }
+
     /// Makes a lane known. `horizon` says how much of it is about to be pushed.
     pub fn open(&mut self, id: LaneId, key: LaneKey, record: LaneRecord, horizon: Horizon<K>) {
         let rings = &mut self.rings;
@@ -198,7 +238,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
             in_flight: 0,
             place: Place::Nowhere,
         };
-        self.lanes[index] = Some(lane);
+        self.lanes[index] = Some(Box::new(lane));
         self.note_thirst(id);
     }
 
@@ -310,7 +350,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     /// When the longest overdue entry was due, pauses counted in.
     #[must_use]
     pub fn oldest_due(&self) -> Option<Millis> {
-        let due = |lane: &Lane<K>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
+        let due = |lane: &Box<Lane<K>>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
         self.lanes.iter().flatten().filter_map(due).min()
     }
 
@@ -361,11 +401,11 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     }
 
     fn lane(&self, id: LaneId) -> Option<&Lane<K>> {
-        self.lanes.get(id.0 as usize)?.as_ref()
+        self.lanes.get(id.0 as usize)?.as_deref()
     }
 
     fn lane_mut(&mut self, id: LaneId) -> Option<&mut Lane<K>> {
-        self.lanes.get_mut(id.0 as usize)?.as_mut()
+        self.lanes.get_mut(id.0 as usize)?.as_deref_mut()
     }
 
     fn keep(&self) -> usize {

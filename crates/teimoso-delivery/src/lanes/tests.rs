@@ -155,3 +155,22 @@ fn g9_a_hanging_lane_leaves_the_others_their_turns() {
     lanes.push(LaneId(1), now, 20_000, now);
     assert_eq!(keys(&lanes.take(now, 64, 1008)), [20_000]);
 }
+
+#[test]
+fn idle_lanes_are_closed_when_there_are_many_and_busy_ones_stay() {
+    let limits = Limits { max_url_lanes: 4, ..Limits::default() };
+    let mut lanes = lanes(limits, &[("a", "idle"), ("a", "due"), ("a", "paused"), ("a", "leased")]);
+    lanes.push(LaneId(1), at(50), 1, at(0));
+    lanes.release(LaneId(2), LaneNews::Pause(at(99)), at(0));
+    assert_eq!(lanes.close_idle(|id| id == LaneId(3)), 1);
+    let open: Vec<bool> = lanes.ids().map(|id| lanes.is_open(id)).collect();
+    assert_eq!(open, [false, true, true, true]);
+    assert_eq!((lanes.len(), lanes.next_id()), (3, Some(LaneId(4))));
+    assert_eq!(keys(&lanes.take(at(50), 9, 100)), [1]);
+}
+
+#[test]
+fn few_lanes_are_never_closed() {
+    let mut lanes = lanes(Limits::default(), &[("a", "idle")]);
+    assert_eq!(lanes.close_idle(|_| false), 0);
+}

@@ -76,7 +76,13 @@ fn event_key(conn: &Connection, id: &EventId, ids: IdSpace) -> rusqlite::Result<
         return Ok(Some(key));
     }
     let EventId::Named(name) = id else { return Ok(None) };
-    // Names are per application; until there are others than the default, it is the one meant.
-    let digest = writer::id_digest(&teimoso_delivery::model::Application::default(), name);
-    writer::event_named(conn, &digest)
+    // The same name in several applications: the newest event is meant.
+    let mut applications = conn.prepare_cached("SELECT name FROM application ORDER BY id LIMIT 1000")?;
+    let mut rows = applications.query([])?;
+    let mut newest = None;
+    while let Some(row) = rows.next()? {
+        let digest = writer::id_digest(&crate::rows::application(row, 0)?, name);
+        newest = newest.max(writer::event_named(conn, &digest)?);
+    }
+    Ok(newest)
 }

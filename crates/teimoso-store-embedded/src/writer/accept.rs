@@ -5,14 +5,14 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Result};
 use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
-    ContentType, Destination, Event, EventId, Key, LaneKey, NewEvent, NextWhy, Progress,
+    ContentType, Destination, Event, EventId, Key, LaneKey, LaneRecord, NewEvent, NextWhy, Progress,
 };
 use teimoso_delivery::store::{Accepted, Rejection};
 
 use super::batch::{Answer, Batch, Effect};
 use super::names::{Named, Names};
 use crate::core::Fresh;
-use crate::rows;
+use crate::rows::{self, lane_columns};
 
 impl Batch<'_> {
     pub(super) fn accept(&mut self, names: &mut Names, events: &[NewEvent]) -> Result<()> {
@@ -116,7 +116,7 @@ impl Batch<'_> {
         event: &NewEvent,
         destination: &Destination,
     ) -> Result<std::result::Result<(LaneId, Arc<str>), Rejection>> {
-        let (key, known, next) = {
+        let (key, next) = {
             let core = self.shared.core();
             let key = core.lanes.choose(&event.application, destination);
             match core.lanes.find(&key) {
@@ -124,27 +124,39 @@ impl Batch<'_> {
                     let address = core.lanes.key(id).map_or_else(|| key.address.clone(), |key| key.address.clone());
                     return Ok(Ok((id, address)));
                 }
-                None => (key, self.new_lanes.len(), core.lanes.next_id()),
+                None => {
+                    let room = core.lanes.len() + self.new_lanes.len() < self.shared.limits.max_lanes;
+                    (key, core.lanes.next_id().filter(|_| room))
+                }
             }
         };
         if let Some(id) = self.new_lanes.get(&key) {
             return Ok(Ok((*id, key.address)));
         }
-        let id = next.and_then(|next| u32::try_from(known).ok()?.checked_add(next.0)).map(LaneId);
-        let Some(id) = id.filter(|id| (id.0 as usize) < self.shared.limits.max_lanes) else {
-            return Ok(Err(Rejection::TooManyLanes));
-        };
-        self.open_lane(event, id, key).map(|address| Ok((id, address)))
+        let Some(next) = next else { return Ok(Err(Rejection::TooManyLanes)) };
+        self.open_lane(event, next, key).map(Ok)
     }
 
-    fn open_lane(&mut self, event: &NewEvent, id: LaneId, key: LaneKey) -> Result<Arc<str>> {
+    /// A lane that is not in memory: one that was closed while idle, or a new one.
+    fn open_lane(&mut self, event: &NewEvent, next: LaneId, key: LaneKey) -> Result<(LaneId, Arc<str>)> {
         let application = self.application(event)?;
-        let sql = "INSERT INTO lane(id, application, address) VALUES (?1, ?2, ?3)";
-        self.execute(sql, (id.0, application, &*key.address))?;
+        let find = concat!("SELECT ", lane_columns!(), " WHERE l.application = ?1 AND l.address = ?2");
+        let params = (application, &*key.address);
+        let known = self.conn.prepare_cached(find)?.query_row(params, rows::lane).optional()?;
+        let (id, record) = match known {
+            Some((id, _, record)) => (id, record),
+            None => {
+                let made = self.new_lanes.values().map(|made| made.0.saturating_add(1)).max();
+                let id = LaneId(next.0.max(made.unwrap_or(0)));
+                let sql = "INSERT INTO lane(id, application, address) VALUES (?1, ?2, ?3)";
+                self.execute(sql, (id.0, application, &*key.address))?;
+                (id, LaneRecord::default())
+            }
+        };
         let address = key.address.clone();
         self.new_lanes.insert(key.clone(), id);
-        self.effects.push(Effect::OpenLane(id, key));
-        Ok(address)
+        self.effects.push(Effect::OpenLane(id, key, record));
+        Ok((id, address))
     }
 
     fn application(&mut self, event: &NewEvent) -> Result<i64> {

@@ -12,12 +12,12 @@ use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay
 use super::Op;
 use crate::core::{Fresh, resting_count};
 use crate::fault;
-use crate::rows::{self, progress_columns};
+use crate::rows::{self, lane_columns, progress_columns};
 use crate::shared::Shared;
 
 /// What becomes true in memory when the commit is durable.
 pub(super) enum Effect {
-    OpenLane(LaneId, LaneKey),
+    OpenLane(LaneId, LaneKey, LaneRecord),
     Due(LaneId, Millis, Key),
     Fresh(Key, Fresh, Millis),
     Settled(Key),
@@ -115,11 +115,24 @@ impl<'a> Batch<'a> {
             Resting::Dead(reason) => self.end(key, DeliveryState::Dead, Some(reason.tag()), progress, at),
             Resting::Cancelled => self.end(key, DeliveryState::Cancelled, None, progress, at),
             Resting::Due(due, why) => {
+                self.open_again(was.lane)?;
                 self.due_again(key, was.lane, due, Progress { why, ..progress })?;
                 self.effects.push(Effect::Due(was.lane, due, key));
                 Ok(())
             }
         }
+    }
+
+    /// Opens a lane that was closed while it was idle.
+    fn open_again(&mut self, id: LaneId) -> Result<()> {
+        if self.shared.core().lanes.is_open(id) || self.new_lanes.values().any(|new| *new == id) {
+            return Ok(());
+        }
+        let sql = concat!("SELECT ", lane_columns!(), " WHERE l.id = ?1");
+        let (id, key, record) = self.conn.prepare_cached(sql)?.query_row([id.0], rows::lane)?;
+        self.new_lanes.insert(key.clone(), id);
+        self.effects.push(Effect::OpenLane(id, key, record));
+        Ok(())
     }
 
     fn uncount(&mut self, was: &DeliveryRow) {
@@ -415,9 +428,8 @@ impl Committed {
             core.counts = self.counts;
             for effect in self.effects.drain(..) {
                 match effect {
-                    Effect::OpenLane(id, key) => {
-                        core.lanes.open(id, key, LaneRecord::default(), Horizon::All);
-                    }
+                    // Nothing of a lane that was closed, or is new, waits in the file.
+                    Effect::OpenLane(id, key, record) => core.lanes.open(id, key, record, Horizon::All),
                     Effect::Due(lane, due, key) => core.lanes.push(lane, due, key, now),
                     Effect::Fresh(key, fresh, due) => core.keep_fresh(key, fresh, due, now),
                     Effect::Settled(key) => drop(core.leases.remove(&key)),
@@ -432,7 +444,7 @@ impl Committed {
             }
         }
         if wake {
-            shared.changed.notify_one();
+            shared.wake_engines();
         }
         self.answer(shared);
     }

@@ -53,6 +53,11 @@ impl Expiry {
         Some(self.next_at.since(now).max(STEP_PAUSE))
     }
 
+    /// Whether a step is due: the moment to tidy up, between two transactions.
+    pub(super) fn is_due(&self, now: Millis) -> bool {
+        self.next_at <= now
+    }
+
     /// Room is needed: the next step is due, and deletes.
     pub(super) fn hasten(&mut self, now: Millis) {
         self.next_at = self.next_at.min(now);

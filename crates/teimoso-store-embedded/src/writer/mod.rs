@@ -218,6 +218,9 @@ impl Writer {
             return;
         }
         self.checkpoints.before_commit(&self.conn);
+        if self.expiry.is_due(self.shared.clock.now()) {
+            self.shared.core().close_idle_lanes();
+        }
         let mut ops: Vec<Op> = std::mem::take(&mut self.unsaved).into_iter().chain(ops).collect();
         let now = self.shared.clock.now();
         if self.shared.health() == Health::Full {

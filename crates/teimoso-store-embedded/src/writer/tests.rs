@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use teimoso_delivery::lanes::LaneId;
-use teimoso_delivery::model::{DeliveryId, DeliveryState, NextWhy};
+use teimoso_delivery::lanes::{Horizon, LaneId};
+use teimoso_delivery::model::{DeliveryId, DeliveryState, Lease, NextWhy};
 use teimoso_delivery::store::{CancelOutcome, Claimed, LaneNews, Next, Settlement, Store};
 use teimoso_delivery::testkit::offer;
 use tempfile::TempDir;
@@ -63,7 +63,7 @@ fn settle(store: &EmbeddedStore, claimed: &Claimed, next: Next) -> (Op, Answer<(
     store.shared.note_unsaved(1);
     let mut progress = claimed.progress;
     progress.attempts += 1;
-    let lease = teimoso_delivery::model::Lease::grant(claimed.lease.delivery(), claimed.lease.nonce());
+    let lease = Lease::grant(claimed.lease.delivery(), claimed.lease.nonce());
     let settlement = Settlement { lease, next, progress, record: None, news: LaneNews::Neutral, at: NOW };
     let (reply, answer) = oneshot::channel();
     (Op::Settle(vec![Settling { key, settlement, lane_changed: false }], reply), answer)
@@ -173,7 +173,7 @@ async fn a_failed_commit_asks_again_for_the_lanes_it_should_have_read_on() {
     {
         let core = &mut *store.shared.core();
         let key = core.lanes.key(LaneId(0)).unwrap().clone();
-        let nothing = teimoso_delivery::lanes::Horizon::Nothing;
+        let nothing = Horizon::Nothing;
         core.lanes.open(LaneId(0), key, teimoso_delivery::model::LaneRecord::default(), nothing);
         assert!(core.lanes.is_thirsty());
     }

@@ -115,7 +115,6 @@ pub struct Picture {
     payloads: Vec<Option<(ContentType, Bytes)>>,
     counts: Counts,
     oldest_due: Option<Millis>,
-    lanes: u64,
 }
 
 /// An open store.
@@ -302,8 +301,8 @@ impl Open {
         for event in &events {
             payloads.push(store.payload(event.id.clone()).await.unwrap());
         }
-        let Stats { counts, oldest_due, lanes, .. } = self.stats().await;
-        Picture { events, deliveries, attempts, payloads, counts, oldest_due, lanes }
+        let Stats { counts, oldest_due, .. } = self.stats().await;
+        Picture { events, deliveries, attempts, payloads, counts, oldest_due }
     }
 }
 

@@ -14,6 +14,8 @@ mod format;
 #[cfg(test)]
 mod full_disk;
 #[cfg(test)]
+mod lanes;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod refused;

@@ -105,7 +105,7 @@ fn a_value_that_this_version_cannot_read_is_not_guessed_at() {
     run(async {
         let home = changed_by("UPDATE lane SET application = 1; UPDATE application SET name = 'a b'").await;
         let error = home.try_open().unwrap_err().to_string();
-        assert!(error.contains("a name this version refuses"), "{error}");
+        assert!(error.contains("a text this version refuses"), "{error}");
     });
 }
 
