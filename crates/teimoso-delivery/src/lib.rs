@@ -13,5 +13,8 @@ pub mod model;
 pub mod ports;
 pub mod store;
 
+/// Fates, decisions and hints, which stores keep and the API shows.
+pub use teimoso_retry as retry;
+
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;

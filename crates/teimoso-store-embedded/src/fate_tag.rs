@@ -1,6 +1,6 @@
 //! The numbers that stand for fates in the file. Never reused, never renumbered.
 
-use teimoso_retry::{Fate, Nack, Proof, Refusal, Why};
+use teimoso_delivery::retry::{Fate, Nack, Proof, Refusal, Why};
 
 const TAGS: &[(u8, Fate)] = &[
     (1, Fate::NeverSent(Proof::Dns)),

@@ -13,7 +13,7 @@ use teimoso_delivery::model::{
     Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId, EventType,
     Headers, IdSpace, Key, LaneKey, LaneRecord, Millis, Mode, NextWhy, PauseWhy, PhaseTimings, PolicyName, Progress, ResponseRecord,
 };
-use teimoso_retry::WaitSource;
+use teimoso_delivery::retry::WaitSource;
 
 use crate::fate_tag;
 

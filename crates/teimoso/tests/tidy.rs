@@ -18,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 6] = [
     ("teimoso-retry", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
-    ("teimoso-store-embedded", &["teimoso-delivery", "teimoso-retry"]),
+    ("teimoso-store-embedded", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery", "teimoso-retry"]),
     (
         "teimoso",

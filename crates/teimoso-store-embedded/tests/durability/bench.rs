@@ -18,7 +18,7 @@ use teimoso_delivery::store::{
     EventFilter, EventView, LEASE, LaneNews, LanePause, MAX_PAGE, Next, Settlement, Stats, Store, StoreError,
 };
 use teimoso_delivery::testkit::{ManualClock, Offer, SeededEntropy};
-use teimoso_retry::{Fate, WaitSource};
+use teimoso_delivery::retry::{Fate, WaitSource};
 use teimoso_store_embedded::{EmbeddedStore, OpenError, Options};
 use tempfile::TempDir;
 
