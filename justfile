@@ -56,3 +56,19 @@ soak cases="20000":
 # Everything a change must pass, as it is checked before it lands
 ci:
     .ci/run
+
+# Measure the released binary beside the limit of the machine, on a quiet machine: the table, and the plot in docs/
+bench *flags: build
+    cargo run --release --locked -p teimoso-bench -- run --json target/bench.json --svg docs/performance.svg {{ flags }}
+
+# The same with small numbers, within 90 seconds: shows that it works, not how fast it is
+bench-short *flags: build
+    cargo run --release --locked -p teimoso-bench -- run --short {{ flags }}
+
+# Compare the store alone with a bare append log
+bench-store *flags:
+    cargo run --release --locked -p teimoso-bench -- store {{ flags }}
+
+# Count the instructions of the hot paths with callgrind; more than 10 % away from bench/instructions.json fails
+instructions *flags:
+    cargo run --release --locked -p teimoso-bench -- instructions {{ flags }}

@@ -277,20 +277,21 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
 
     /// Takes up to `want` due entries in fair turns, each holding a slot of its lane.
     ///
-    /// `free` is the process's free slots: a lane holds at most min(its cap, half of them), at least one.
+    /// `free` is the free slots of who asks: a lane holds at most min(its cap, half of what is free and
+    /// its own), at least one, so that however many lanes hang, some slots stay free (G9).
     pub fn take(&mut self, now: Millis, want: usize, free: usize) -> Vec<Taken<K>> {
         self.ready_timers(now);
         for id in std::mem::take(&mut self.by_share) {
             self.put(id, Place::Nowhere);
             self.place(id, now);
         }
-        let share = u32::try_from((free / 2).max(1)).unwrap_or(u32::MAX);
         let mut taken = Vec::new();
         while taken.len() < want {
             let Some(turn) = self.turns.pop_front() else { break };
             if let Some(id) = self.rings[turn].lanes.pop_front() {
                 self.put(id, Place::Nowhere);
-                taken.extend(self.take_from(id, now, share));
+                let free = u32::try_from(free.saturating_sub(taken.len())).unwrap_or(u32::MAX);
+                taken.extend(self.take_from(id, now, free));
             }
             let ring = &mut self.rings[turn];
             ring.queued = !ring.lanes.is_empty();
@@ -302,7 +303,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     }
 
     /// One entry of a lane whose turn it is; the lane then goes where it waits for its next turn.
-    fn take_from(&mut self, id: LaneId, now: Millis, share: u32) -> Option<Taken<K>> {
+    fn take_from(&mut self, id: LaneId, now: Millis, free: u32) -> Option<Taken<K>> {
         let cap = self.limits.per_lane_in_flight;
         let lane = self.lane_mut(id)?;
         let (due, _) = lane.queue.head()?;
@@ -313,7 +314,8 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
         if lane.in_flight >= lane.health.allowance(cap) {
             return None;
         }
-        if lane.in_flight >= share {
+        let share = free.saturating_add(lane.in_flight) / 2;
+        if lane.in_flight >= share.max(1) {
             self.put(id, Place::Share);
             return None;
         }

@@ -174,3 +174,25 @@ fn few_lanes_are_never_closed() {
     let mut lanes = lanes(Limits::default(), &[("a", "idle")]);
     assert_eq!(lanes.close_idle(|_| false), 0);
 }
+
+#[test]
+fn g9_however_many_lanes_hang_a_healthy_one_finds_slots() {
+    let names: Vec<String> = (0..65).map(|n| format!("http://{n}")).collect();
+    let names: Vec<(&str, &str)> = names.iter().map(|name| ("a", name.as_str())).collect();
+    let mut lanes = lanes(Limits::default(), &names);
+    for n in 0..64 {
+        (0..100).for_each(|key| lanes.push(LaneId(n), at(0), n * 1_000 + key, at(0)));
+    }
+    let mut held = 0;
+    loop {
+        let free = 1_024 - held;
+        match lanes.take(at(0), free.min(256), free).len() {
+            0 => break,
+            taken => held += taken,
+        }
+    }
+    assert!(held >= 900, "{held} are put to use");
+    let free = 1_024 - held;
+    lanes.push(LaneId(64), at(1), 99_999, at(1));
+    assert_eq!(keys(&lanes.take(at(1), free.min(256), free)), [99_999]);
+}

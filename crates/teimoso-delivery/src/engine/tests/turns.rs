@@ -91,7 +91,8 @@ fn g5_two_engines_on_one_store_share_the_work_and_send_nothing_twice() {
         let limits = EngineLimits { in_flight: 50, ..EngineLimits::default() };
         let engines = [world.start_with(&patient(), limits), world.start_with(&patient(), limits)];
         world.pass(Duration::from_millis(20)).await;
-        assert_eq!(world.wire.open(), 100);
+        // Both are at work; a few slots stay free for lanes that have none (G9).
+        assert!((90..=100).contains(&world.wire.open()), "{} in flight", world.wire.open());
         world.until(|counts| counts.delivered == 400).await;
         world.stop.notify_waiters();
         for engine in engines {
