@@ -110,7 +110,9 @@ impl EmbeddedStore {
 
     fn take_into(&self, core: &mut Core, request: &ClaimRequest, want: usize, took: &mut Took) {
         took.tell |= core.journal.is_empty();
-        for taken in core.lanes.take(request.now, want, request.free) {
+        // What an earlier round of this claim took is no longer free (G9).
+        let free = request.free.saturating_sub(took.claimed.len() + took.missing.len());
+        for taken in core.lanes.take(request.now, want, free) {
             let fresh = core.take_fresh(taken.key);
             lease(core, &taken, request, fresh.as_ref().map(|fresh| fresh.progress));
             match fresh {
@@ -123,7 +125,7 @@ impl EmbeddedStore {
             // More than this engine wanted: another one may have slots.
             self.shared.wake_engines();
         }
-        took.thirsty = core.lanes.is_thirsty();
+        took.thirsty = core.lanes.is_thirsty() || core.refilling;
         took.wake_at = next_wake(core);
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct Core {
     pub journal: Vec<Key>,
     /// Let go without an attempt: whatever row they have in `leased` goes with the next commit.
     pub unjournal: Vec<Key>,
+    /// Lanes that ran dry are being read on: what is missing here comes with the commit under way.
+    pub refilling: bool,
     /// The nonce of the last claim: repeating it answers the same leases.
     pub last_claim: Option<Nonce>,
     /// No lease ends before this; it lags behind renewals, and is found anew when it has passed.
@@ -74,6 +76,7 @@ impl Core {
             counts,
             journal: Vec::new(),
             unjournal: Vec::new(),
+            refilling: false,
             last_claim: None,
             earliest_lease_end: Millis::MAX,
             fresh: HashMap::new(),

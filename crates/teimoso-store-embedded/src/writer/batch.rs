@@ -375,6 +375,7 @@ impl<'a> Batch<'a> {
         for (lane, due, key) in self.taken_out {
             core.lanes.push(lane, due, key, self.now);
         }
+        core.refilling = false;
         for (key, cancel_wished, journaled) in self.wished.into_iter().rev() {
             if let Some(leased) = core.leases.get_mut(&key) {
                 (leased.cancel_wished, leased.journaled) = (cancel_wished, journaled);
@@ -426,6 +427,7 @@ impl Committed {
         {
             let core = &mut *shared.core();
             core.counts = self.counts;
+            core.refilling = false;
             for effect in self.effects.drain(..) {
                 match effect {
                     // Nothing of a lane that was closed, or is new, waits in the file.

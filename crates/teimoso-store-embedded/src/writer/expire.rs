@@ -21,8 +21,8 @@ const STEP_EVENTS: usize = 500;
 const STEP_ROWS: usize = 2_000;
 /// Payload bytes of one step: every page of a deleted payload is written to the list of free pages.
 const STEP_BYTES: u64 = 4 << 20;
-/// Pages given back in one step: 1 MB.
-const STEP_PAGES: u32 = 256;
+/// Pages given back in one step: a few milliseconds when each must first be found in the list of free ones.
+const STEP_PAGES: u32 = 64;
 /// Between two steps while there is something to expire.
 const STEP_PAUSE: Duration = Duration::from_millis(20);
 /// How late a step may be for the sake of other work: under load 5 000 events leave per second.

@@ -14,13 +14,19 @@ impl Batch<'_> {
     /// Reads on for every lane that runs dry. The rows of this very transaction are seen, and what it
     /// will push lies within the horizon it reads up to or is already there: a push is idempotent.
     pub(super) fn refill(&mut self) -> Result<()> {
-        if !self.shared.core().lanes.is_thirsty() {
-            return Ok(());
-        }
-        let thirsty = self.shared.core().lanes.take_thirsty(LANES_PER_COMMIT);
-        for thirst in thirsty {
-            let found = read_on(self.conn, &thirst)?;
-            self.effects.push(Effect::Refill(thirst, found));
+        let thirsty = {
+            let core = &mut *self.shared.core();
+            let thirsty = core.lanes.take_thirsty(LANES_PER_COMMIT);
+            core.refilling = !thirsty.is_empty();
+            thirsty
+        };
+        // All of them are noted before the first is read: a failure asks for every one again.
+        let first = self.effects.len();
+        self.effects.extend(thirsty.into_iter().map(|thirst| Effect::Refill(thirst, Vec::new())));
+        for effect in &mut self.effects[first..] {
+            if let Effect::Refill(thirst, found) = effect {
+                *found = read_on(self.conn, thirst)?;
+            }
         }
         Ok(())
     }
