@@ -98,7 +98,6 @@ pub(crate) fn is_fatal(error: &rusqlite::Error) -> bool {
 
 /// A failed statement or commit, sorted by what helps: room, or a restart.
 pub(crate) fn store_error(error: &rusqlite::Error) -> StoreError {
-    let full = || StoreError::new(StoreErrorKind::Full, "no room left on the disk; free some, deliveries wait");
     // What SQLite says when the log's index cannot grow, which on a sound disk means that it is full.
     if error.sqlite_extended_error_code() == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE) {
         return full();
@@ -113,6 +112,10 @@ pub(crate) fn store_error(error: &rusqlite::Error) -> StoreError {
             format!("the store failed: {error}; restart when the disk is well again"),
         ),
     }
+}
+
+pub(crate) fn full() -> StoreError {
+    StoreError::new(StoreErrorKind::Full, "no room left on the disk; free some, deliveries wait")
 }
 
 pub(crate) fn closed() -> StoreError {

@@ -208,7 +208,7 @@ impl Store for EmbeddedStore {
     }
 
     fn health(&self) -> Result<(), StoreError> {
-        self.shared.check()
+        self.shared.check_room()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -25,7 +25,6 @@ pub(crate) const LOG: &str = "teimoso.db-wal";
 
 /// After an unclean end every claim is journaled before it is returned, for this long.
 const CAUTION: Duration = Duration::from_secs(60);
-const PAGE_BYTES: u64 = 4_096;
 
 impl EmbeddedStore {
     /// Opens the store in `directory`, creating it when there is none.
@@ -55,8 +54,7 @@ impl EmbeddedStore {
     ) -> std::result::Result<Self, OpenError> {
         let lock = Lock::take(directory)?;
         let path = directory.join(FILE);
-        let max_pages = options.max_bytes.map(|bytes| u32::try_from(bytes / PAGE_BYTES).unwrap_or(u32::MAX));
-        let conn = schema::open_for_writing(&path, max_pages)?;
+        let conn = schema::open_for_writing(&path)?;
         let unusable = |error: rusqlite::Error| OpenError::unusable(&path, &error);
         let clean = begin_life(&conn).map_err(unusable)?;
         let cautious_until = if clean { Duration::ZERO } else { clock.monotonic() + CAUTION };

@@ -70,12 +70,12 @@ CREATE TABLE replay(
 ";
 
 /// Opens the file for the one writer, creating or migrating it.
-pub(crate) fn open_for_writing(path: &Path, max_pages: Option<u32>) -> Result<Connection, OpenError> {
+pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(|e| OpenError::unusable(path, &e))?;
-    prepare(&conn, path, max_pages).map_err(|error| match error {
+    prepare(&conn, path).map_err(|error| match error {
         Prepare::Sql(error) => OpenError::unusable(path, &error),
         Prepare::Refused(error) => error,
     })?;
@@ -93,7 +93,7 @@ impl From<rusqlite::Error> for Prepare {
     }
 }
 
-fn prepare(conn: &Connection, path: &Path, max_pages: Option<u32>) -> Result<(), Prepare> {
+fn prepare(conn: &Connection, path: &Path) -> Result<(), Prepare> {
     let application: i32 = conn.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     let format: i32 = conn.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let tables: i64 = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -121,9 +121,6 @@ fn prepare(conn: &Connection, path: &Path, max_pages: Option<u32>) -> Result<(),
         let version =
             format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};");
         conn.execute_batch(&format!("BEGIN IMMEDIATE; {FORMAT_1} {version} COMMIT;"))?;
-    }
-    if let Some(pages) = max_pages {
-        conn.execute_batch(&format!("PRAGMA max_page_count = {pages}"))?;
     }
     // A directory that cannot be written must be found now, not at the first event.
     conn.execute_batch("BEGIN IMMEDIATE; UPDATE counter SET id = id; COMMIT;")?;

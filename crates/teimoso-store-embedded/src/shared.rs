@@ -11,6 +11,7 @@ use teimoso_delivery::store::{StoreError, StoreErrorKind};
 use tokio::sync::Notify;
 
 use crate::core::Core;
+use crate::error::full;
 
 /// How the store is set up.
 #[derive(Debug, Clone)]
@@ -31,7 +32,9 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
     Well,
-    /// No room: tried again every second.
+    /// No room for events. What was accepted goes on being delivered.
+    Crowded,
+    /// No room even for settlements, which wait: tried again every second.
     Full,
     /// Until a restart: reading again comes from the page cache and proves nothing.
     Failed(StoreError),
@@ -94,32 +97,39 @@ impl Shared {
         self.health.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The error that claims and accepts get now, if any.
+    /// The error that claims and orders get now, if any.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         match self.health() {
-            Health::Well => Ok(()),
-            Health::Full => Err(StoreError::new(
-                StoreErrorKind::Full,
-                "no room left on the disk; free some, deliveries wait",
-            )),
+            Health::Well | Health::Crowded => Ok(()),
+            Health::Full => Err(full()),
             Health::Failed(error) => Err(error),
         }
     }
 
-    pub(crate) fn failed(&self, error: &StoreError) {
-        let health = match error.kind() {
-            StoreErrorKind::Full => Health::Full,
-            StoreErrorKind::Busy => return,
-            _ => Health::Failed(error.clone()),
-        };
-        *self.health.write().unwrap_or_else(PoisonError::into_inner) = health;
+    /// The error that would meet an event now, if any.
+    pub(crate) fn check_room(&self) -> Result<(), StoreError> {
+        match self.health() {
+            Health::Crowded => Err(full()),
+            _ => self.check(),
+        }
     }
 
-    pub(crate) fn recovered(&self) {
-        if self.health() == Health::Full {
-            *self.health.write().unwrap_or_else(PoisonError::into_inner) = Health::Well;
-            // Claims were refused meanwhile.
-            self.changed.notify_one();
+    pub(crate) fn failed(&self, error: &StoreError) {
+        match error.kind() {
+            StoreErrorKind::Full => self.set_health(Health::Full),
+            StoreErrorKind::Busy => {}
+            _ => self.set_health(Health::Failed(error.clone())),
+        }
+    }
+
+    pub(crate) fn set_health(&self, health: Health) {
+        let before = std::mem::replace(
+            &mut *self.health.write().unwrap_or_else(PoisonError::into_inner),
+            health,
+        );
+        if before != Health::Well {
+            // Claims may have been refused meanwhile.
+            self.wake_engines();
         }
     }
 

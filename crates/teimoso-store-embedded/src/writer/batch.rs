@@ -348,14 +348,6 @@ impl<'a> Batch<'a> {
         ))
     }
 
-    /// Takes and gives back some pages, so that this commit succeeds only when there is room again.
-    pub(super) fn probe_room(&self) -> Result<()> {
-        self.conn.execute_batch(
-            "CREATE TABLE room(space BLOB); INSERT INTO room VALUES (zeroblob(262144)); DROP TABLE room;
-             UPDATE counter SET id = id;",
-        )
-    }
-
     /// The crash windows just before the commit.
     pub(super) fn fault_points(&self, ops: &[Op]) {
         for op in ops {

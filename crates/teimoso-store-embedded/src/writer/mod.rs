@@ -11,6 +11,7 @@ mod expire;
 mod names;
 mod refill;
 mod replay;
+mod room;
 mod settle;
 
 use std::sync::Arc;
@@ -145,6 +146,7 @@ struct Writer {
     checkpoints: Trigger,
     names: names::Names,
     expiry: expire::Expiry,
+    room: room::Room,
     replays: replay::Replays,
     /// Settlements that a full disk refused. Committed first, as soon as there is room.
     unsaved: Vec<Op>,
@@ -158,8 +160,9 @@ impl Writer {
         let names = names::Names::load(&conn)?;
         let replays = replay::Replays::load(&conn)?;
         let expiry = expire::Expiry::new(shared.options.retention);
+        let room = room::Room::of(shared.options.max_bytes);
         let (unsaved, journal) = (Vec::new(), std::collections::VecDeque::new());
-        Ok(Self { conn, shared, checkpoints, names, expiry, replays, unsaved, journal })
+        Ok(Self { conn, shared, checkpoints, names, expiry, room, replays, unsaved, journal })
     }
 
     fn run(mut self, queue: &Receiver<Op>) {
@@ -204,7 +207,7 @@ impl Writer {
         let now = self.shared.clock.now();
         let linger = |claimed: Millis| claimed.after(JOURNAL_LINGER).since(now).min(JOURNAL_LINGER);
         let journal = self.journal.front().map(|(claimed, _)| linger(*claimed));
-        if self.shared.health() == Health::Full || !self.unsaved.is_empty() {
+        if self.is_short_of_room() || !self.unsaved.is_empty() {
             return Some(FULL_RETRY);
         }
         let replay = self.replays.next_step();
@@ -221,14 +224,16 @@ impl Writer {
         if self.expiry.is_due(self.shared.clock.now()) {
             self.shared.core().close_idle_lanes();
         }
-        let mut ops: Vec<Op> = std::mem::take(&mut self.unsaved).into_iter().chain(ops).collect();
         let now = self.shared.clock.now();
-        if self.shared.health() == Health::Full {
-            self.make_room(now);
+        if self.is_short_of_room() && ops.iter().all(|op| matches!(op, Op::Tick)) {
+            self.look_for_room(now);
         }
+        let mut ops: Vec<Op> = std::mem::take(&mut self.unsaved).into_iter().chain(ops).collect();
+        let events = ops.iter().any(|op| matches!(op, Op::Accept(..)));
+        let saves = ops.iter().any(|op| matches!(op, Op::Settle(..) | Op::Recover(..)));
         match self.transact(&mut ops, now) {
             Ok(batch) => {
-                self.shared.recovered();
+                self.note_room(events, saves);
                 batch.fault_points();
                 batch.publish(&self.shared, now);
             }
@@ -236,29 +241,14 @@ impl Writer {
         }
     }
 
-    /// While full, what has expired leaves in a commit of its own: nothing else fits before it is gone.
-    fn make_room(&mut self, now: Millis) {
-        self.expiry.hasten(now);
-        let mut batch = Batch::new(&self.conn, &self.shared, now);
-        let done = (|| {
-            self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-            self.expiry.step(&mut batch, &mut self.names, true)?;
-            batch.save_counts()?;
-            self.conn.prepare_cached("COMMIT")?.execute([])
-        })();
-        match done {
-            Ok(_) => batch.committed(Vec::new()).publish(&self.shared, now),
-            Err(_) => {
-                roll_back(&self.conn);
-                batch.undo();
-                self.names.rolled_back(&self.conn);
-            }
-        }
+    fn is_short_of_room(&self) -> bool {
+        matches!(self.shared.health(), Health::Crowded | Health::Full)
     }
 
     /// One transaction over all of `ops`; their answers wait in the returned batch.
     fn transact(&mut self, ops: &mut Vec<Op>, now: Millis) -> rusqlite::Result<batch::Committed> {
         let mut batch = Batch::new(&self.conn, &self.shared, now);
+        self.room.set(&self.conn, ops.iter().any(|op| matches!(op, Op::Accept(..))))?;
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         let done = (|| {
             for op in ops.iter_mut() {
@@ -268,9 +258,6 @@ impl Writer {
             self.replays.step(&mut batch)?;
             self.expiry.step(&mut batch, &mut self.names, ops.len() <= 1)?;
             batch.refill()?;
-            if self.shared.health() == Health::Full {
-                batch.probe_room()?;
-            }
             batch.save_counts()?;
             batch.fault_points(ops);
             self.conn.prepare_cached("COMMIT")?.execute([])?;
@@ -289,8 +276,15 @@ impl Writer {
 
     /// The whole batch failed: nothing of it happened. If the fault lies in a row and not in the file,
     /// each operation gets a transaction of its own, and only the one that meets that row is refused.
-    fn fail(&mut self, ops: Vec<Op>, fault: &rusqlite::Error) {
+    fn fail(&mut self, mut ops: Vec<Op>, fault: &rusqlite::Error) {
         let error = store_error(fault);
+        if error.kind() == StoreErrorKind::Full
+            && let Some(events) = self.without_events(&mut ops)
+        {
+            events.into_iter().for_each(|op| op.refuse(&self.shared, error.clone()));
+            self.reload_replays();
+            return self.commit(ops);
+        }
         let of_a_row = error.kind() == StoreErrorKind::Failed && !is_fatal(fault);
         if of_a_row && ops.len() > 1 {
             self.reload_replays();

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use teimoso_delivery::lanes::{Horizon, LaneId};
-use teimoso_delivery::model::{DeliveryId, DeliveryState, Lease, NextWhy};
+use teimoso_delivery::model::{
+    AttemptNumber, AttemptRecord, DecisionName, DeliveryId, DeliveryState, Lease, NextWhy, PhaseTimings,
+    ResponseRecord,
+};
+use teimoso_delivery::retry::Fate;
 use teimoso_delivery::store::{CancelOutcome, Claimed, LaneNews, Next, Settlement, Store};
 use teimoso_delivery::testkit::offer;
 use tempfile::TempDir;
@@ -36,9 +40,9 @@ async fn staged(events: usize) -> Staged {
     }
     // The store's own writer closed it when it ended.
     store.shared.failed(&no_room_left());
-    store.shared.recovered();
+    store.shared.set_health(Health::Well);
     let path = dir.path().join(open::FILE);
-    let conn = schema::open_for_writing(&path, None).unwrap();
+    let conn = schema::open_for_writing(&path).unwrap();
     let checkpointer = checkpoint::start(&path).unwrap();
     let writer = Writer::new(conn, Arc::clone(&store.shared), checkpointer).unwrap();
     Staged { store, writer, ids, _queue: queue, _dir: dir }
@@ -67,6 +71,25 @@ fn settle(store: &EmbeddedStore, claimed: &Claimed, next: Next) -> (Op, Answer<(
     let settlement = Settlement { lease, next, progress, record: None, news: LaneNews::Neutral, at: NOW };
     let (reply, answer) = oneshot::channel();
     (Op::Settle(vec![Settling { key, settlement, lane_changed: false }], reply), answer)
+}
+
+/// So that the settlement finds no room either.
+fn with_a_huge_answer(settle: &mut Op) {
+    let Op::Settle(batch, _) = settle else { panic!("a settlement") };
+    let response = ResponseRecord { body: vec![1; 1 << 20].into(), ..ResponseRecord::default() };
+    batch[0].settlement.record = Some(Box::new(AttemptRecord {
+        number: AttemptNumber::after(0),
+        started_at: NOW,
+        fate: Fate::Answered,
+        status: Some(503),
+        error_kind: None,
+        error: None,
+        decision: DecisionName::Retry,
+        wait: None,
+        peer: None,
+        timings: PhaseTimings::default(),
+        response: Some(Box::new(response)),
+    }));
 }
 
 fn cancel(id: DeliveryId) -> (Op, Answer<CancelOutcome>) {
@@ -137,12 +160,15 @@ async fn a_retry_right_behind_a_settlement_makes_it_due_once() {
 
 #[tokio::test]
 async fn a_failed_commit_takes_a_wish_to_cancel_back() {
-    let Staged { store, writer, ids, .. } = &mut staged(1).await;
+    let Staged { store, writer, ids, .. } = &mut staged(2).await;
     let id = ids[0];
-    let claimed = claimed(store).await;
+    let mut taken = store.claim(testing::request(2)).await.unwrap().taken;
+    let (other, claimed) = (taken.pop().unwrap(), taken.pop().unwrap());
+    let (mut huge, _) = settle(store, &other, AGAIN);
+    with_a_huge_answer(&mut huge);
     no_room(writer);
     let (cancel, cancelled) = cancel(id);
-    writer.commit(vec![cancel, large()]);
+    writer.commit(vec![cancel, huge]);
     assert_eq!(cancelled.await.unwrap().map_err(|error| error.kind()), Err(StoreErrorKind::Full));
     room(writer);
     let (settle, settled) = settle(store, &claimed, AGAIN);
@@ -153,16 +179,21 @@ async fn a_failed_commit_takes_a_wish_to_cancel_back() {
 
 #[tokio::test]
 async fn a_failed_commit_puts_back_what_it_took_out_of_the_schedule() {
-    let Staged { store, writer, ids, .. } = &mut staged(1).await;
-    let id = ids[0];
+    let Staged { store, writer, ids, .. } = &mut staged(2).await;
+    let (mut huge, _) = settle(store, &claimed(store).await, Next::Delivered);
+    with_a_huge_answer(&mut huge);
+    let id = ids[1];
     no_room(writer);
     let (cancel, cancelled) = cancel(id);
-    writer.commit(vec![cancel, large()]);
+    writer.commit(vec![cancel, huge]);
     assert_eq!(cancelled.await.unwrap().map_err(|error| error.kind()), Err(StoreErrorKind::Full));
     room(writer);
     writer.commit(vec![Op::Tick]);
+    writer.commit(vec![Op::Tick]);
     assert_eq!(store.health(), Ok(()));
-    assert_eq!(claimed(store).await.lease.delivery(), id);
+    let taken = store.shared.core().lanes.take(NOW, 9, 64);
+    let key = store.shared.ids.delivery_key(id);
+    assert_eq!(taken.iter().map(|taken| Some(taken.key)).collect::<Vec<_>>(), [key]);
 }
 
 #[tokio::test]
@@ -177,36 +208,34 @@ async fn a_failed_commit_asks_again_for_the_lanes_it_should_have_read_on() {
         core.lanes.open(LaneId(0), key, teimoso_delivery::model::LaneRecord::default(), nothing);
         assert!(core.lanes.is_thirsty());
     }
-    store.shared.failed(&no_room_left());
     no_room(writer);
-    writer.commit(vec![Op::Tick]);
+    writer.commit(vec![large()]);
     assert!(store.health().is_err());
-    assert!(store.shared.core().lanes.is_thirsty());
     room(writer);
     writer.commit(vec![Op::Tick]);
     assert_eq!(claimed(store).await.lease.delivery(), id);
 }
 
 #[tokio::test]
-async fn g6_a_failed_commit_journals_its_leases_with_the_next_one() {
+async fn g6_a_failed_commit_journals_its_leases_all_the_same() {
     let Staged { store, writer, .. } = &mut staged(1).await;
     let claimed = claimed(store).await;
     let key = store.shared.ids.delivery_key(claimed.lease.delivery()).unwrap();
     let earlier = Millis::new(NOW.get() - 1_000);
     store.shared.core().journal.clear();
     writer.journal.push_back((earlier, key));
-    store.shared.failed(&no_room_left());
     no_room(writer);
-    writer.commit(vec![Op::Tick]);
-    assert!(writer.journal.is_empty() && !store.shared.core().leases[&key].journaled);
-    assert_eq!(store.shared.core().journal, [key]);
+    writer.commit(vec![large()]);
+    assert!(store.health().is_err() && writer.journal.is_empty());
+    assert!(store.shared.core().leases[&key].journaled);
 }
 
 #[tokio::test]
 async fn settlements_without_room_are_committed_first_when_there_is_some() {
     let Staged { store, writer, ids, .. } = &mut staged(1).await;
     let id = ids[0];
-    let (settle, settled) = settle(store, &claimed(store).await, AGAIN);
+    let (mut settle, settled) = settle(store, &claimed(store).await, AGAIN);
+    with_a_huge_answer(&mut settle);
     no_room(writer);
     writer.commit(vec![settle, large()]);
     assert_eq!((writer.unsaved.len(), store.shared.unsaved()), (1, 1));
@@ -215,6 +244,7 @@ async fn settlements_without_room_are_committed_first_when_there_is_some() {
     let (cancel, cancelled) = cancel(id);
     writer.commit(vec![cancel]);
     assert_eq!((settled.await.unwrap(), cancelled.await.unwrap()), (Ok(()), Ok(CancelOutcome::Cancelled)));
+    writer.commit(vec![Op::Tick]);
     assert_eq!((writer.unsaved.len(), store.shared.unsaved(), store.health()), (0, 0, Ok(())));
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use teimoso_delivery::model::EventId;
-use teimoso_delivery::store::{LaneNews, Next, Store, StoreErrorKind};
+use teimoso_delivery::store::{Claimed, LaneNews, Next, Settlement, Store, StoreErrorKind};
 use teimoso_delivery::testkit::{Offer, offer};
 
 use super::bench::{End, Home, Open, URL, again_at, run};
@@ -29,7 +29,29 @@ async fn healed(open: &Open) {
 async fn is_full(open: &Open, batch: Vec<Offer>) {
     assert_eq!(open.try_accept(batch).await.map_err(|error| error.kind()), Err(StoreErrorKind::Full));
     assert_eq!(open.store.health().map_err(|error| error.kind()), Err(StoreErrorKind::Full));
-    assert_eq!(open.ask(1).await.map(drop).map_err(|error| error.kind()), Err(StoreErrorKind::Full));
+    assert!(open.ask(1).await.is_ok(), "what was accepted goes on being delivered");
+}
+
+/// Larger than what is kept free for settlements.
+fn with_a_huge_answer(open: &Open, claimed: Claimed, bytes: usize, next: Next) -> Settlement {
+    let mut settlement = open.settlement(claimed, next, LaneNews::Neutral);
+    let response = settlement.record.as_mut().unwrap().response.as_mut().unwrap();
+    response.body = vec![2; bytes].into();
+    settlement
+}
+
+#[test]
+fn g2_however_full_the_store_is_what_it_accepted_is_delivered_and_settled() {
+    run(async {
+        let open = small().open();
+        let body = vec![1; 16 << 10];
+        while open.try_accept(vec![offer(URL).payload(body.clone())]).await.is_ok() {}
+        let accepted = open.counts().await.accepted;
+        assert!(accepted > 20);
+        assert_eq!(open.finish_all(Next::Delivered).await as u64, accepted);
+        assert_eq!(open.counts().await.delivered, accepted, "every settlement is durable");
+        assert_eq!(open.store.health().map_err(|error| error.kind()), Err(StoreErrorKind::Full));
+    });
 }
 
 #[test]
@@ -61,9 +83,9 @@ fn settlements_made_without_room_are_lost_by_a_close_and_repeated_after_the_star
         let id = open.one(offer(URL).payload(body.clone())).await;
         let claimed = open.claim_one().await;
         while open.try_accept(vec![offer(URL).payload(body.clone())]).await.is_ok() {}
-        let settlement = open.settlement(claimed, Next::Delivered, LaneNews::Neutral);
+        let settlement = with_a_huge_answer(&open, claimed, 2 << 20, again_at(open.now()));
         let settled = open.store.settle(vec![settlement]).await.unwrap();
-        assert_eq!(open.counts().await.delivered, 0, "not durable, so not said");
+        assert_eq!(open.counts().await.scheduled, 0, "not durable, so not said");
         open.store.close().await;
         assert_eq!(settled.ticket.await.map_err(|error| error.kind()), Err(StoreErrorKind::Closed));
         let mut home = open.end(End::Dropped).await;
@@ -87,9 +109,7 @@ fn settlements_wait_for_room_in_their_order_and_expiry_makes_it() {
         let id = open.one(body.clone()).await;
         let claimed = open.claim_one().await;
         while open.try_accept(vec![body.clone()]).await.is_ok() {}
-        let mut settlement = open.settlement(claimed, again_at(open.now()), LaneNews::Neutral);
-        let response = settlement.record.as_mut().unwrap().response.as_mut().unwrap();
-        response.body = vec![2; 64 << 10].into();
+        let settlement = with_a_huge_answer(&open, claimed, 1_200_000, again_at(open.now()));
         let settled = open.store.settle(vec![settlement]).await.unwrap();
         open.pass(Duration::from_secs(900));
         // What expires must leave first: nothing else fits.
