@@ -97,9 +97,6 @@ pub struct RefusedDestination {
 
 /// Watches the engine. Called on the delivery thread: must not block.
 pub trait Observer: Send + Sync + 'static {
-    /// An attempt starts.
-    fn started(&self, _attempt: &Dispatched, _max_attempts: u32) {}
-
     /// An attempt ended and was decided on.
     fn finished(&self, _attempt: &Finished<'_>) {}
 
@@ -150,9 +147,33 @@ pub enum Note {
 /// Bytes of a failed response's body that are kept.
 pub const KEPT_RESPONSE_BYTES: usize = 16 * 1024;
 
-/// Cuts a body down to what is kept.
+/// Cuts a body down to what is kept, and says whether it was cut. What is cut is copied: a slice would keep the
+/// whole body in memory for as long as its settlement waits.
 #[must_use]
 pub fn kept(body: &Bytes) -> (Bytes, bool) {
-    let cut = body.len() > KEPT_RESPONSE_BYTES;
-    (body.slice(..body.len().min(KEPT_RESPONSE_BYTES)), cut)
+    match body.get(..KEPT_RESPONSE_BYTES) {
+        Some(start) if body.len() > KEPT_RESPONSE_BYTES => (Bytes::copy_from_slice(start), true),
+        _ => (body.clone(), false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g11_a_body_that_is_cut_is_not_kept_alive_whole() {
+        let body = Bytes::from(vec![b'x'; KEPT_RESPONSE_BYTES + 1]);
+        let (start, cut) = kept(&body);
+        assert!(cut && start == body[..KEPT_RESPONSE_BYTES]);
+        assert!(body.is_unique(), "nobody shares the whole");
+    }
+
+    #[test]
+    fn a_body_that_is_kept_whole_is_shared() {
+        let body = Bytes::from(vec![b'x'; KEPT_RESPONSE_BYTES]);
+        let (whole, cut) = kept(&body);
+        assert!(!cut && whole == body);
+        assert!(!body.is_unique());
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use teimoso_retry::{Fate, Refusal, Why};
+use teimoso_retry::{Fate, Refusal};
 
 use crate::target::{InvalidTarget, Target};
 
@@ -101,12 +101,6 @@ impl Attempt {
     /// The attempt that a URL which cannot be used deserves.
     pub fn invalid_target(invalid: &InvalidTarget) -> Self {
         Self::refused(Refusal::InvalidDestination, format!("use the url: {}", invalid.sentence))
-    }
-
-    /// The record of an attempt whose future our own side dropped: its connection is closed, and bytes may have left.
-    pub fn cancelled() -> Self {
-        let message = "wait for the response: the attempt was cancelled".to_owned();
-        Self::failed(Fate::Ambiguous(Why::Cancelled), AttemptError { kind: ErrorKind::Cancelled, message })
     }
 
     pub(crate) fn failed(fate: Fate, error: AttemptError) -> Self {
@@ -216,8 +210,6 @@ pub enum ErrorKind {
     Http4xx,
     /// Answered with a server error.
     Http5xx,
-    /// Our own side stopped waiting.
-    Cancelled,
 }
 
 impl ErrorKind {
@@ -250,7 +242,6 @@ impl ErrorKind {
             Self::Http3xx => "http_3xx",
             Self::Http4xx => "http_4xx",
             Self::Http5xx => "http_5xx",
-            Self::Cancelled => "cancelled",
         }
     }
 }

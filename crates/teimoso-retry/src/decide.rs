@@ -7,6 +7,7 @@ use crate::jitter::uniform;
 use crate::policy::{BodyLostRule, RetryPolicy, Scope};
 use crate::request::{Method, Mode, Try};
 use crate::retry_after::{Hint, Told};
+use crate::status::ruling;
 
 /// How the try ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +48,8 @@ pub enum WaitSource {
 /// Why there is no other attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GiveUp {
-    /// The status is final for this policy. A status outside 200–599, or a missing one, is treated so too.
+    /// The status is final for this policy. A status outside 200–999, or a missing one, is treated so too; 600–999 are
+    /// judged as 500 (RFC 9110 §15).
     PermanentStatus,
     /// A redirect, which is not followed from here. To a client it is simply the response.
     Redirect,
@@ -151,7 +153,7 @@ fn by_status(policy: &RetryPolicy, attempt: &Try, status: Option<u16>) -> Verdic
     let scope = match status {
         Some(200..=299) => return Verdict::Done,
         Some(421 | 425) if policy.misdirected_scope != Scope::Never => policy.misdirected_scope,
-        Some(code) if policy.statuses.contains(code) => policy.status_scope,
+        Some(code) if policy.statuses.contains(ruling(code)) => policy.status_scope,
         _ => return Verdict::Final(final_status(policy, status)),
     };
     match attempt.mode {

@@ -34,6 +34,11 @@ impl Preset {
     /// Every preset, in the order in which they are shown.
     pub const ALL: [Self; 5] = [Self::Standard, Self::Forgejo, Self::Connector, Self::Webhook, Self::Patient];
 
+    /// The presets that know how to treat a delivery; the others are for clients, which have a caller to ask.
+    pub const fn for_deliveries() -> [Self; 2] {
+        [Self::Webhook, Self::Patient]
+    }
+
     /// The stable name: `standard`, `forgejo`, `connector`, `webhook` or `patient`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -253,6 +258,7 @@ mod tests {
             assert!(!preset.summary().contains('\n'));
         }
         assert_eq!(Preset::ALL.map(Preset::name), ["standard", "forgejo", "connector", "webhook", "patient"]);
+        assert_eq!(Preset::for_deliveries().map(Preset::name), ["webhook", "patient"]);
     }
 
     #[test]

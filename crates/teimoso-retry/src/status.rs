@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// A set of client and server error codes (400–599). Successes and redirects cannot be in it: the first are never
-/// repeated, the second are never followed from here.
+/// repeated, the second are never followed from here. An answer of 600–999 counts as a 500 (RFC 9110 §15): it is retried
+/// where 500 is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct StatusSet {
     /// One bit per code, counted from [`LOWEST`].
@@ -62,6 +63,14 @@ impl StatusSet {
     }
 }
 
+/// The code whose rule holds for `code`: 600–999, which no class has, are as good as 500 (RFC 9110 §15).
+pub(crate) const fn ruling(code: u16) -> u16 {
+    match code {
+        600..=999 => 500,
+        _ => code,
+    }
+}
+
 impl fmt::Debug for StatusSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.codes()).finish()
@@ -88,6 +97,12 @@ mod tests {
         let held: Vec<u16> = (0..=u16::MAX).filter(|code| set.contains(*code)).collect();
         assert_eq!(held, [400, 429, 463, 464, 599]);
         assert_eq!(format!("{set:?}"), "{400, 429, 463, 464, 599}");
+    }
+
+    #[test]
+    fn beyond_the_classes_500_rules() {
+        assert_eq!([600, 700, 999].map(ruling), [500; 3]);
+        assert_eq!([0, 199, 200, 404, 503, 599, 1_000].map(ruling), [0, 199, 200, 404, 503, 599, 1_000]);
     }
 
     #[test]

@@ -61,8 +61,8 @@ none             | PPPP     PPPP    PPPP      | P       P       | A            A
 504              | RRNR     RNNN    RRNR      | R       R       | A            A            A
 505              | PPPP     PPPP    PPPP      | R       R       | A            A            A
 599              | PPPP     PPPP    PPPP      | R       R       | A            A            A
-600              | PPPP     PPPP    PPPP      | P       P       | A            A            A
-999              | PPPP     PPPP    PPPP      | P       P       | A            A            A
+600              | PPPP     PPPP    PPPP      | R       R       | A            A            A
+999              | PPPP     PPPP    PPPP      | R       R       | A            A            A
 ";
 
 const SAFE_BUT_GET: [Method; 3] = [Method::Head, Method::Options, Method::Trace];

@@ -34,6 +34,9 @@ use shell::Shell;
 /// How long an attempt may outlast its own time-out before its lease must have ended (G5).
 pub const LEASE_MARGIN: Duration = Duration::from_secs(5);
 
+/// How long a drain waits for the store once its last attempt has ended: a disk that is full stays full.
+pub const LAST_SETTLEMENTS: Duration = Duration::from_secs(5);
+
 /// What the engine is given from outside.
 #[derive(Clone)]
 pub struct Ports {
@@ -131,7 +134,8 @@ impl Engine {
     /// its lease ends.
     ///
     /// # Errors
-    /// When the store was closed under the engine, or could not make the last settlements durable.
+    /// When the store was closed under the engine, or did not make the last settlements durable within
+    /// [`LAST_SETTLEMENTS`] of the last attempt's end: what they settled is recovered from its lease.
     ///
     /// # Panics
     /// Outside a tokio runtime.

@@ -24,12 +24,6 @@ impl Policies {
         Self { default: Arc::new(default), named: Preset::ALL.into_iter().map(named).collect() }
     }
 
-    /// Whether an event may name this policy.
-    #[must_use]
-    pub fn knows(&self, name: &PolicyName) -> bool {
-        self.find(name).is_some()
-    }
-
     /// The policy of an event that names `name`. A name that is not known (any more) is the default.
     #[must_use]
     pub fn resolve(&self, name: Option<&PolicyName>) -> &Arc<RetryPolicy> {
@@ -62,7 +56,6 @@ mod tests {
         assert_eq!(policies.resolve(None).max_attempts().get(), 10);
         assert_eq!(policies.resolve(Some(&name("webhook"))).max_attempts().get(), 5);
         assert_eq!(policies.resolve(Some(&name("gone"))).max_attempts().get(), 10);
-        assert!(policies.knows(&name("standard")) && !policies.knows(&name("gone")));
     }
 
     #[test]

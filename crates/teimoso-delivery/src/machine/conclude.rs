@@ -184,10 +184,11 @@ fn pause(attempted: &Attempted<'_>, policy: &RetryPolicy) -> Option<Millis> {
     (!wait.is_zero()).then(|| attempted.now.after(wait))
 }
 
-/// A 429 that names no time neither fails nor proves that more may be sent.
+/// A 429 that names no time neither fails nor proves that more may be sent. What no class has is a failure of the
+/// receiver's like a 5xx (RFC 9110 §15).
 const fn answered(status: Option<u16>) -> LaneNews {
     match status {
-        Some(500..=599) | None => LaneNews::Failure,
+        Some(500..=999) | None => LaneNews::Failure,
         Some(429) => LaneNews::Neutral,
         Some(_) => LaneNews::Success,
     }

@@ -169,7 +169,8 @@ impl Header {
     }
 }
 
-/// Written by the transport or by the framing itself; a second one would be request smuggling.
+/// Written by the transport or by the framing itself, where a second one would be request smuggling; and the
+/// product's own name (G10).
 const RESERVED: &[&str] = &[
     "connection",
     "content-length",
@@ -182,6 +183,7 @@ const RESERVED: &[&str] = &[
     "transfer-encoding",
     "upgrade",
     "expect",
+    "user-agent",
 ];
 
 /// An event's extra headers, in the producer's order, at most [`MAX_HEADERS`].
@@ -328,6 +330,7 @@ mod tests {
             ("Content-Length", "1"),
             ("webhook-id", "1"),
             ("Host", "x"),
+            ("User-Agent", "x"),
             ("x", "é"),
         ] {
             assert!(Header::new(name, value).is_err(), "{name}: {value}");

@@ -35,6 +35,10 @@ pub struct Faults {
     pub deaf: bool,
     /// Tickets fail with this.
     pub ticket_error: Option<StoreErrorKind>,
+    /// Tickets complete only once this is over, as on a full disk.
+    pub ticket_stalls: bool,
+    /// Claims panic.
+    pub claim_panics: bool,
 }
 
 /// A [`Store`] with [`Faults`] in front of another. Settlements and
@@ -43,7 +47,8 @@ pub struct FaultyStore {
     inner: Arc<dyn Store>,
     clock: ManualClock,
     faults: Mutex<Faults>,
-    stalled: watch::Sender<bool>,
+    settles_stalled: watch::Sender<bool>,
+    tickets_stalled: watch::Sender<bool>,
     claims: AtomicUsize,
     extends: AtomicUsize,
 }
@@ -56,7 +61,8 @@ impl FaultyStore {
             inner,
             clock: clock.clone(),
             faults: Mutex::default(),
-            stalled: watch::Sender::new(false),
+            settles_stalled: watch::Sender::new(false),
+            tickets_stalled: watch::Sender::new(false),
             claims: AtomicUsize::new(0),
             extends: AtomicUsize::new(0),
         }
@@ -65,7 +71,8 @@ impl FaultyStore {
     /// Changes what goes wrong.
     pub fn set(&self, faults: Faults) {
         *self.lock() = faults;
-        self.stalled.send_replace(faults.settle_stalls);
+        self.settles_stalled.send_replace(faults.settle_stalls);
+        self.tickets_stalled.send_replace(faults.ticket_stalls);
     }
 
     /// How many claims were made.
@@ -97,6 +104,7 @@ impl Store for FaultyStore {
     fn claim(&self, request: ClaimRequest) -> BoxFuture<'_, Result<Claim, StoreError>> {
         self.claims.fetch_add(1, Ordering::SeqCst);
         let faults = self.faults();
+        assert!(!faults.claim_panics, "a scripted panic");
         if let Err(error) = fault(faults.claim_error) {
             return Box::pin(std::future::ready(Err(error)));
         }
@@ -112,16 +120,20 @@ impl Store for FaultyStore {
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Result<Settled, StoreError>> {
         let faults = self.faults();
-        let mut stalled = self.stalled.subscribe();
+        let mut stalled = self.settles_stalled.subscribe();
+        let mut unsaved = self.tickets_stalled.subscribe();
         Box::pin(async move {
             fault(faults.settle_error)?;
-            let settled = self.inner.settle(batch).await?;
+            let Settled { ticket, paused } = self.inner.settle(batch).await?;
             // The sender lives as long as this store, which this future borrows.
             let _ = stalled.wait_for(|stalled| !stalled).await;
-            match fault(faults.ticket_error) {
-                Ok(()) => Ok(settled),
-                Err(error) => Ok(Settled { ticket: Box::pin(std::future::ready(Err(error))), ..settled }),
-            }
+            let ticket = Box::pin(async move {
+                // A store that is gone saves nothing any more.
+                let _ = unsaved.wait_for(|unsaved| !unsaved).await;
+                fault(faults.ticket_error)?;
+                ticket.await
+            });
+            Ok(Settled { ticket, paused })
         })
     }
 

@@ -11,7 +11,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use teimoso_delivery::model::{
     Application, ContentType, DeadReason, DeliveryId, DeliveryState, Destination, EventId, EventType, Header,
-    Headers, IdempotencyKey, InvalidValue, Millis, Mode, NewEvent, PolicyName,
+    Headers, IdempotencyKey, InvalidValue, MAX_HEADERS, Millis, Mode, NewEvent, PolicyName,
 };
 use teimoso_delivery::ports::{Clock, RefusedDestination};
 use teimoso_delivery::store::{
@@ -30,9 +30,6 @@ use super::view;
 use crate::config::ApiConfig;
 use crate::fingerprint::fingerprint;
 use crate::nearest::suggestion;
-
-/// The policies that make sense for deliveries; the other presets are a client's.
-const DELIVERY_POLICIES: &[&str] = &[Preset::Webhook.name(), Preset::Patient.name()];
 
 /// Rows of a page when a caller does not say.
 const DEFAULT_PAGE: u32 = 50;
@@ -119,7 +116,8 @@ fn agreed_key(
 fn json_headers(list: Option<&HeaderList<'_>>) -> Result<Headers, Problem> {
     let Some(HeaderList(pairs)) = list else { return Ok(Headers::default()) };
     let mut headers: Vec<Header> = Vec::with_capacity(pairs.len());
-    for (name, value) in pairs {
+    // The one too many is refused by `Headers::new`: looking for repetitions is quadratic, and bounded by this.
+    for (name, value) in pairs.iter().take(MAX_HEADERS + 1) {
         let at = || At::field(&["headers", name]);
         let header = Header::new(name, value).map_err(|error| invalid(&error, at()))?;
         if headers.iter().any(|known| known.name() == header.name()) {
@@ -264,14 +262,17 @@ fn mode(text: &str, origin: Origin) -> Result<Mode, Problem> {
 
 fn policy(text: &str, origin: Origin) -> Result<PolicyName, Problem> {
     let refuse = |detail: String| Problem::at(Code::UnknownPolicy, origin.at("policy"), detail);
-    if DELIVERY_POLICIES.contains(&text) {
-        return PolicyName::parse(text).map_err(|error| invalid(&error, origin.at("policy")));
+    let known = || Preset::for_deliveries().map(Preset::name);
+    match text.parse::<Preset>() {
+        Ok(preset) if Preset::for_deliveries().contains(&preset) => {
+            PolicyName::parse(text).map_err(|error| invalid(&error, origin.at("policy")))
+        }
+        Ok(_) => {
+            let known = known().join(" or ");
+            Err(refuse(format!("the policy {text} is for clients; a delivery's is {known}")))
+        }
+        Err(_) => Err(refuse(format!("unknown policy; {}", suggestion(text, &known())))),
     }
-    if text.parse::<Preset>().is_ok() {
-        let known = DELIVERY_POLICIES.join(" or ");
-        return Err(refuse(format!("the policy {text} is for clients; a delivery's is {known}")));
-    }
-    Err(refuse(format!("unknown policy; {}", suggestion(text, DELIVERY_POLICIES))))
 }
 
 fn instant(text: &str, at: At) -> Result<Millis, Problem> {

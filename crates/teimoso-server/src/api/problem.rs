@@ -126,9 +126,14 @@ pub(crate) struct Problem(Box<Inner>);
 
 impl Problem {
     pub(crate) fn new(code: Code, detail: impl Into<String>) -> Self {
-        let retry_after_seconds = (code.status() == 503).then_some(1);
         let (detail, faults) = (detail.into(), Vec::new());
         let status = code.status();
+        let retry_after_seconds = match status {
+            503 => Some(1),
+            // Somebody has to make room first; then the store goes on by itself.
+            507 => Some(5),
+            _ => None,
+        };
         Self(Box::new(Inner {
             code,
             status,
@@ -291,5 +296,6 @@ mod tests {
         }
         let full = Problem::from(StoreError::new(StoreErrorKind::Full, "x")).into_response();
         assert_eq!(full.status(), 507);
+        assert_eq!(full.headers()[RETRY_AFTER], "5");
     }
 }

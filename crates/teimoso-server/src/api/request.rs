@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use teimoso_delivery::model::MAX_HEADERS;
 
 use super::json::{Fields, Object, Text, Trace};
 
@@ -60,7 +61,8 @@ impl<'de> Fields<'de> for EventBody<'de> {
     }
 }
 
-/// An object of strings, in its order, repetitions included.
+/// An object of strings, in its order, repetitions included. One more than an event may carry is kept, which
+/// suffices to refuse them all; the others are skipped.
 #[derive(Debug, Default)]
 pub(crate) struct HeaderList<'a>(pub(crate) Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -77,9 +79,13 @@ impl<'de: 'a, 'a> Deserialize<'de> for HeaderList<'a> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HeaderList<'de>, A::Error> {
                 let mut pairs = Vec::new();
-                while let Some((Text(name), Text(value))) = map.next_entry()? {
+                while pairs.len() <= MAX_HEADERS {
+                    let Some((Text(name), Text(value))) = map.next_entry()? else {
+                        return Ok(HeaderList(pairs));
+                    };
                     pairs.push((name, value));
                 }
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
                 Ok(HeaderList(pairs))
             }
         }
@@ -255,6 +261,18 @@ mod tests {
             let _refused = parse::<EventBody<'_>>(text.as_bytes());
             let _refused = parse::<EventBody<'_>>(wrapped.as_bytes());
         }
+    }
+
+    #[test]
+    fn g11_of_headers_without_end_one_too_many_is_kept() {
+        let list = |count: usize| {
+            let pairs: Vec<_> = (0..count).map(|n| format!("\"h{n}\":\"v\"")).collect();
+            let text = format!("{{\"headers\":{{{}}},\"payload\":1}}", pairs.join(","));
+            let body: EventBody<'_> = parse(text.as_bytes()).unwrap();
+            assert_eq!(body.payload.unwrap().get(), "1");
+            body.headers.unwrap().0.len()
+        };
+        assert_eq!([0, 64, 65, 66, 50_000].map(list), [0, 64, 65, 65, 65]);
     }
 
     #[test]

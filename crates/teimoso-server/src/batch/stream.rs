@@ -32,6 +32,7 @@ pub(crate) struct Batch {
     answers: FuturesOrdered<BoxFuture<'static, Answered>>,
     unanswered_lines: usize,
     unanswered_bytes: usize,
+    /// Completes when the server drains, and ends the input; not asked again then.
     drained: BoxFuture<'static, ()>,
     idle: Option<BoxFuture<'static, ()>>,
     last_words: Option<Problem>,
@@ -73,7 +74,7 @@ impl Batch {
 
     /// Reads what is there, one chunk at most, so that a flood leaves other connections their turn.
     fn read(&mut self, context: &mut Context<'_>) -> Progress {
-        if self.drained.as_mut().poll(context).is_ready() {
+        if self.input.is_some() && self.drained.as_mut().poll(context).is_ready() {
             self.input = None;
         }
         if !self.take_lines() {
@@ -104,11 +105,8 @@ impl Batch {
         }
     }
 
-    /// Turns what was read into groups; `false` when too much waits for its answer.
+    /// Turns what was read into groups, also when nothing more is read; `false` when too much waits for its answer.
     fn take_lines(&mut self) -> bool {
-        if self.input.is_none() {
-            return true;
-        }
         while self.has_room() {
             let Some(line) = self.lines.next() else { return true };
             self.take(line);

@@ -55,10 +55,11 @@ async fn collect(app: &App, body: Body, limit: usize, patient: bool) -> Result<B
         }
         return Err(too_large());
     }
+    let declared = usize::try_from(declared).unwrap_or(limit);
     let mut hold = app.body_room()?;
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
-    let mut length = 0_usize;
+    let (mut length, mut counted) = (0_usize, 0_usize);
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_| cut())?;
         length += chunk.len();
@@ -66,20 +67,27 @@ async fn collect(app: &App, body: Body, limit: usize, patient: bool) -> Result<B
             discard(&mut chunks).await;
             return Err(too_large());
         }
-        if !hold.grow(chunk.len()) {
+        // Counted before it is allocated.
+        let needed = room(counted, length, declared, limit);
+        if !hold.grow(needed - counted) {
             return Err(App::no_body_room());
         }
+        counted = needed;
         if first.is_empty() && all.is_empty() {
             first = chunk;
             continue;
         }
-        if all.is_empty() {
-            all.reserve(length.max(usize::try_from(declared).unwrap_or(0)));
-            all.extend_from_slice(&first);
-        }
+        all.reserve(counted - all.len());
+        all.extend_from_slice(&std::mem::take(&mut first));
         all.extend_from_slice(&chunk);
     }
     Ok(Buffered { bytes: if all.is_empty() { first } else { all.freeze() }, _hold: hold })
+}
+
+/// The bytes to have room for when `length` are needed and there is room for `counted`: what was declared, and
+/// otherwise so much that a body in many chunks is not copied for each of them.
+fn room(counted: usize, length: usize, declared: usize, limit: usize) -> usize {
+    if length <= counted { counted } else { counted.saturating_mul(2).min(limit).max(declared).max(length) }
 }
 
 fn cut() -> Problem {
@@ -93,5 +101,23 @@ async fn discard(chunks: &mut BodyDataStream) {
             Some(rest) => left = rest,
             None => return,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g11_room_is_what_was_declared_or_grows_by_doubling_up_to_the_limit() {
+        assert_eq!(room(0, 10, 700, 1_000), 700);
+        assert_eq!(room(700, 700, 700, 1_000), 700);
+        let mut counted = 0;
+        let grown = [10, 15, 21, 300, 990].map(|length| {
+            counted = room(counted, length, 0, 1_000);
+            counted
+        });
+        assert_eq!(grown, [10, 20, 40, 300, 990]);
+        assert_eq!(room(600, 601, 0, 1_000), 1_000);
     }
 }

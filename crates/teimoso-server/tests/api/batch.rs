@@ -295,6 +295,31 @@ async fn draining_ends_a_batch_after_what_it_was_sent() {
 }
 
 #[tokio::test]
+async fn g1_draining_answers_every_line_that_waits_for_its_answer() {
+    let mut server = Server::start().await;
+    let mut client = begin(&server).await;
+    server.store.close_gate();
+    for n in 1..=3 {
+        chunk(&mut client, &format!("{{\"id\":\"e{n}\",\"payload\":{n}}}\n")).await;
+        soon(server.store.wait_offered(n)).await;
+    }
+    server.stop();
+    soon(async {
+        while !server.app.is_draining() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // Each answer makes the batch look at its input again.
+    for n in 1..=3 {
+        server.store.gate.add_permits(1);
+        assert_eq!(lines(&mut client).await[0]["id"], format!("e{n}"));
+    }
+    assert_eq!(client.chunk().await, None);
+    soon(server.task).await.expect("no panic").expect("served");
+}
+
+#[tokio::test]
 async fn g11_a_batch_that_falls_silent_is_ended_with_a_word() {
     let server = Server::start().await;
     let mut client = begin(&server).await;

@@ -44,6 +44,17 @@ async fn g11_bodies_together_are_bounded() {
 }
 
 #[tokio::test]
+async fn g11_a_declared_body_counts_before_it_has_come() {
+    let mut config = config();
+    config.max_buffered_body_bytes = 1_000;
+    let server = Server::with(config).await;
+    let mut client = server.client().await;
+    let head = "POST /v1/events HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 2000\r\n\r\n";
+    client.send(format!("{head}{{\"pay").as_bytes()).await;
+    client.answer().await.problem(503, "overloaded");
+}
+
+#[tokio::test]
 async fn g11_a_body_that_trickles_is_given_up() {
     let server = Server::start().await;
     let mut client = server.client().await;

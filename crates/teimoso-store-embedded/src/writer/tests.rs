@@ -8,7 +8,7 @@ use teimoso_delivery::model::{
     ResponseRecord,
 };
 use teimoso_delivery::retry::Fate;
-use teimoso_delivery::store::{CancelOutcome, Claimed, LaneNews, Next, Settlement, Store};
+use teimoso_delivery::store::{CancelOutcome, ClaimRequest, Claimed, LaneNews, Next, Settlement, Store};
 use teimoso_delivery::testkit::offer;
 use tempfile::TempDir;
 
@@ -180,7 +180,9 @@ async fn a_failed_commit_takes_a_wish_to_cancel_back() {
 #[tokio::test]
 async fn a_failed_commit_puts_back_what_it_took_out_of_the_schedule() {
     let Staged { store, writer, ids, .. } = &mut staged(2).await;
-    let (mut huge, _) = settle(store, &claimed(store).await, Next::Delivered);
+    let one = ClaimRequest { want: 1, ..testing::request(1) };
+    let first = store.claim(one).await.unwrap().taken.remove(0);
+    let (mut huge, _) = settle(store, &first, Next::Delivered);
     with_a_huge_answer(&mut huge);
     let id = ids[1];
     no_room(writer);

@@ -111,12 +111,13 @@ fn directory(text: &str) -> PathBuf {
     path
 }
 
-/// The presets that know how to treat a delivery; the others are for clients, which have a caller to ask.
 fn delivery_policy(text: &str) -> Result<Preset, String> {
+    let known = Preset::for_deliveries();
+    let take = format!("deliveries take {}", known.map(Preset::name).join(" or "));
     match text.parse() {
-        Ok(preset @ (Preset::Webhook | Preset::Patient)) => Ok(preset),
-        Ok(client) => Err(format!("{client} is a policy for clients; deliveries take webhook or patient")),
-        Err(_) => Err("deliveries take webhook or patient".to_owned()),
+        Ok(preset) if known.contains(&preset) => Ok(preset),
+        Ok(client) => Err(format!("{client} is a policy for clients; {take}")),
+        Err(_) => Err(take),
     }
 }
 

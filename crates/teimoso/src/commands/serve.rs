@@ -1,9 +1,12 @@
-//! `teimoso serve`: the store, the engine on threads of its own, the API on this one, until a signal.
-//! Deliberately absent: how the parts are made, which is [`crate::wiring`]'s.
+//! `teimoso serve`: the store, the engine on threads of its own, the API on this one, until a signal, or until one of
+//! them ends unasked. Deliberately absent: how the parts are made, which is [`crate::wiring`]'s.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use teimoso_delivery::engine::Policies;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::Store;
 use teimoso_retry::{Preset, RetryPolicy};
@@ -17,13 +20,18 @@ use crate::args::{ServeArgs, StoreLocation};
 use crate::clock::SystemClock;
 use crate::exit::{CliError, Exit};
 use crate::messages::{Message, StoreName};
-use crate::wiring::engines::{Engines, Settings, until};
+use crate::wiring::engines::{Engines, Settings, in_flight, not_saved, until};
 use crate::wiring::{api, store};
+
+/// A drain that lasts this much longer than any attempt will not end by itself: the API is given 10 s, the last
+/// settlements 5 s.
+const DRAIN_MARGIN: Duration = Duration::from_secs(15);
 
 /// Accepts events and delivers them until stopped.
 ///
 /// # Errors
-/// When the address or the store cannot be used: one sentence, and nothing was changed.
+/// When the address or the store cannot be used: one sentence, and nothing was changed. When a part of it ends
+/// unasked, or the drain could not save everything: nothing is lost, and some of it is attempted again.
 pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     refuse_open_api(&args)?;
     let policy = policy(&args)?;
@@ -37,41 +45,80 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
 
     let (stop, stopped) = watch::channel(false);
     let engines = Engines::start(&settings(&args, &policy, context), &store, &clock, &stopped)?;
+    let patience = Policies::new(policy.clone()).longest_attempt().saturating_add(DRAIN_MARGIN);
     let mut config = api::config(policy);
     config.max_payload = args.max_payload;
     let app = api::app(&store, &clock, &args.allow_net, config);
     announce(&args, context, listening);
 
     let api = teimoso_server::serve(listener, app, until(stopped));
-    let mut api = std::pin::pin!(api);
-    let signalled = tokio::select! {
-        _ended = &mut api => false,
-        _exit = signals.next() => true,
-    };
-    if signalled {
-        context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
-    }
-    stop.send_replace(true);
-    let drain = async {
-        if signalled {
-            let _served = api.await;
+    let running = Running { api, engines, store: Arc::clone(&store), clock, stop, patience };
+    match running.until_ended(async || signals.next().await, context).await {
+        End::Drained(Ok(())) => {
+            context.output.say(&Message::Drained);
+            Ok(Exit::OK)
         }
-        let drained = engines.join().await;
-        store.close().await;
-        drained
-    };
-    tokio::select! {
-        drained = drain => drained?,
-        // Nothing is lost: what is in flight is due again at the next start.
-        exit = signals.next() => std::process::exit(exit.number().into()),
+        End::Drained(Err(error)) => Err(error),
+        // Nothing here may be waited for, a store that hangs least of all. What is in flight is due again at the
+        // next start.
+        End::Abandoned(exit) => std::process::exit(exit.number().into()),
     }
-    context.output.say(&Message::Drained);
-    if signalled { Ok(Exit::OK) } else { Err(CliError::failure("the API ended by itself")) }
 }
 
-async fn in_flight(store: &Arc<dyn Store>) -> usize {
-    let in_flight = store.stats().await.map_or(0, |stats| stats.counts.in_flight);
-    usize::try_from(in_flight).unwrap_or(usize::MAX)
+/// Everything that runs at once.
+struct Running<A> {
+    api: A,
+    engines: Engines,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// Stops the API and the engines when true.
+    stop: watch::Sender<bool>,
+    /// How long the drain may take.
+    patience: Duration,
+}
+
+/// How it ended.
+#[derive(Debug)]
+enum End {
+    /// In order: everything is closed.
+    Drained(Result<(), CliError>),
+    /// By a second signal, or because the drain took too long; in the second case that was said.
+    Abandoned(Exit),
+}
+
+impl<A: Future> Running<A> {
+    /// Until a signal, or until a part ends unasked; then drains.
+    async fn until_ended(self, mut signal: impl AsyncFnMut() -> Exit, context: Context) -> End {
+        let Self { api, mut engines, store, clock, stop, patience } = self;
+        let (mut api, mut api_runs) = (pin!(api), true);
+        let failed = tokio::select! {
+            _ended = &mut api => {
+                api_runs = false;
+                Some(CliError::failure("the API ended by itself"))
+            }
+            failed = engines.failed() => Some(failed),
+            _exit = signal() => None,
+        };
+        if failed.is_none() {
+            context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
+        }
+        stop.send_replace(true);
+        let drain = async {
+            if api_runs {
+                let _served = api.await;
+            }
+            engines.finish(&store).await
+        };
+        tokio::select! {
+            drained = drain => End::Drained(failed.map_or(drained, Err)),
+            exit = signal() => End::Abandoned(exit),
+            () = clock.sleep(patience) => {
+                let overdue = not_saved(in_flight(&store).await, "the drain does not end");
+                context.output.report(&failed.unwrap_or(overdue));
+                End::Abandoned(Exit::FAILURE)
+            }
+        }
+    }
 }
 
 /// Until there are tokens, whoever reaches the API may use it.
@@ -113,4 +160,123 @@ fn announce(args: &ServeArgs, context: Context, listening: SocketAddr) {
     };
     context.output.say(&Message::Ready { url: &url, store });
     context.output.say(&Message::SenderUp { url: &url, redis: false });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use teimoso_delivery::memory::MemoryStore;
+    use teimoso_delivery::model::Millis;
+    use teimoso_delivery::testkit::{Faults, FaultyStore, ManualClock};
+
+    use super::*;
+    use crate::args::AttemptLines;
+    use crate::messages::Language;
+    use crate::output::Output;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const CONTEXT: Context = Context { output: Output { language: Language::English } };
+
+    struct Parts {
+        store: Arc<FaultyStore>,
+        clock: ManualClock,
+    }
+
+    fn parts() -> Parts {
+        let clock = ManualClock::at(Millis::new(1_700_000_000_000));
+        let memory = MemoryStore::new(Arc::new(clock.clone()), 7);
+        Parts { store: Arc::new(FaultyStore::new(Arc::new(memory), &clock)), clock }
+    }
+
+    impl Parts {
+        /// Engines over these, and an API that ends with them or, if it hangs, never.
+        fn run(&self, api_hangs: bool) -> Running<impl Future<Output = ()>> {
+            let (stop, stopped) = watch::channel(false);
+            let settings = Settings {
+                policy: RetryPolicy::preset(Preset::Patient),
+                allow_net: Vec::new(),
+                in_flight: 1,
+                lines: AttemptLines::Off,
+                language: Language::English,
+            };
+            let store: Arc<dyn Store> = self.store.clone();
+            let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+            let engines = Engines::start(&settings, &store, &clock, &stopped).expect("it starts");
+            let api = async move {
+                until(stopped).await;
+                if api_hangs {
+                    pending::<()>().await;
+                }
+            };
+            Running { api, engines, store, clock, stop, patience: PATIENCE }
+        }
+    }
+
+    /// The error of a process that ended in order and not well.
+    fn failed(end: End) -> String {
+        match end {
+            End::Drained(Err(error)) if error.code == Exit::FAILURE => error.sentence,
+            end => panic!("{end:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_delivery_thread_that_panics_ends_the_process_in_words() {
+        let parts = parts();
+        parts.store.set(Faults { claim_panics: true, ..Faults::default() });
+        let end = parts.run(false).until_ended(async || pending().await, CONTEXT).await;
+        let words = "a delivery thread ended by a panic; what it held is attempted again at the next start";
+        assert_eq!(failed(end), words);
+        assert!(parts.store.health().is_err(), "the store is closed");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_ends_the_deliveries_ends_the_process_in_words() {
+        let parts = parts();
+        parts.store.close().await;
+        let end = parts.run(false).until_ended(async || pending().await, CONTEXT).await;
+        let words = failed(end);
+        assert!(words.starts_with("deliveries have ended: "), "{words}");
+    }
+
+    #[tokio::test]
+    async fn an_api_that_ends_by_itself_ends_the_process_in_words() {
+        let parts = parts();
+        let running = parts.run(false);
+        let running = Running {
+            api: ready(()),
+            engines: running.engines,
+            store: running.store,
+            clock: running.clock,
+            stop: running.stop,
+            patience: PATIENCE,
+        };
+        let end = running.until_ended(async || pending().await, CONTEXT).await;
+        assert_eq!(failed(end), "the API ended by itself");
+    }
+
+    #[tokio::test]
+    async fn a_drain_that_does_not_end_is_abandoned_and_one_that_does_is_not() {
+        let first_signal_only = || {
+            let mut told = false;
+            async move || if std::mem::replace(&mut told, true) { pending().await } else { Exit::TERMINATED }
+        };
+        let parts = parts();
+        let end = parts.run(false).until_ended(first_signal_only(), CONTEXT).await;
+        assert!(matches!(end, End::Drained(Ok(()))), "{end:?}");
+
+        let parts = self::parts();
+        let time_passes = async {
+            loop {
+                parts.clock.advance(Duration::from_secs(1));
+                tokio::task::yield_now().await;
+            }
+        };
+        let end = tokio::select! {
+            end = parts.run(true).until_ended(first_signal_only(), CONTEXT) => end,
+            () = time_passes => unreachable!("it has no end"),
+        };
+        assert!(matches!(end, End::Abandoned(Exit::FAILURE)), "{end:?}");
+    }
 }

@@ -1,13 +1,15 @@
 //! The operator's view of the engine on stderr: S2.14's lines, one block per attempt.
 //!
 //! Written by a thread of its own, so that a slow terminal never slows a delivery; past a rate nobody can
-//! read, lines are counted instead of printed. What was said is on the terminal before the printer is gone.
+//! read, lines are counted instead of printed, and their number is told with the next line or after a second without
+//! one. What was said is on the terminal before the printer is gone. Deliberately absent: polling, at rest.
 
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use teimoso_delivery::model::DeadReason;
 use teimoso_delivery::ports::{Clock, Finished, Note, Observer};
@@ -21,13 +23,15 @@ use crate::messages::{Language, Message};
 const BLOCKS_PER_SECOND: u64 = 200;
 /// Blocks that may wait for the terminal.
 const QUEUE: usize = 1_000;
+/// After so much silence the second is over in which anything was left out.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// Prints what the engine does.
 #[derive(Debug)]
 pub struct AttemptPrinter {
     which: AttemptLines,
     language: Language,
-    clock: Arc<Window>,
+    window: Window,
     /// `None` without the thread: then the lines are lost and nothing else.
     printing: Option<(SyncSender<String>, JoinHandle<()>)>,
 }
@@ -37,8 +41,11 @@ struct Window {
     clock: Arc<dyn Clock>,
     second: AtomicU64,
     printed: AtomicU64,
-    left_out: AtomicU64,
+    left_out: LeftOut,
 }
+
+/// Attempts without a line that were not told yet; shared with the printing thread.
+type LeftOut = Arc<AtomicU64>;
 
 impl std::fmt::Debug for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -67,23 +74,22 @@ impl AttemptPrinter {
     /// Starts the printing thread. Dropping the printer waits until it has written everything.
     #[must_use]
     pub fn start(which: AttemptLines, language: Language, clock: Arc<dyn Clock>) -> Self {
+        let left_out = LeftOut::default();
         let (lines, queue) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new().name("teimoso-lines".into()).spawn(move || print(&queue));
+        let print = Print { left_out: Arc::clone(&left_out), language, silence: SILENCE };
+        let thread = std::thread::Builder::new().name("teimoso-lines".into());
+        let thread = thread.spawn(move || print.run(&queue, to_stderr));
         let printing = thread.ok().map(|thread| (lines, thread));
-        let window = Window {
-            clock,
-            second: AtomicU64::new(0),
-            printed: AtomicU64::new(0),
-            left_out: AtomicU64::new(0),
-        };
-        Self { which, language, clock: Arc::new(window), printing }
+        let (second, printed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { which, language, window: Window { clock, second, printed, left_out }, printing }
     }
 
-    fn say(&self, messages: &[Message<'_>]) {
+    /// Queues these lines; if there is no room for them, so many attempts have been left out.
+    fn say(&self, messages: &[Message<'_>], attempts: u64) {
         let Some((lines, _)) = &self.printing else { return };
         let text: String = messages.iter().map(|message| message.text(self.language) + "\n").collect();
         if lines.try_send(text).is_err() {
-            self.clock.left_out.fetch_add(1, Ordering::Relaxed);
+            self.window.left_out.fetch_add(attempts, Ordering::Relaxed);
         }
     }
 }
@@ -98,14 +104,53 @@ impl Drop for AttemptPrinter {
     }
 }
 
-fn print(queue: &Receiver<String>) {
-    while let Ok(mut text) = queue.recv() {
-        while text.len() < 64 * 1024 {
-            let Ok(more) = queue.try_recv() else { break };
-            text.push_str(&more);
+/// What the printing thread works with.
+struct Print {
+    left_out: LeftOut,
+    language: Language,
+    silence: Duration,
+}
+
+impl Print {
+    /// Prints until nobody can say anything any more.
+    fn run(&self, queue: &Receiver<String>, mut out: impl FnMut(&str)) {
+        while let Ok(text) = queue.recv() {
+            out(&gathered(text, queue));
+            loop {
+                match queue.recv_timeout(self.silence) {
+                    Ok(text) => out(&gathered(text, queue)),
+                    Err(end) => {
+                        self.tell_left_out(&mut out);
+                        match end {
+                            RecvTimeoutError::Timeout => break,
+                            RecvTimeoutError::Disconnected => return,
+                        }
+                    }
+                }
+            }
         }
-        let _nobody = anstream::stderr().lock().write_all(text.as_bytes());
     }
+
+    fn tell_left_out(&self, out: &mut impl FnMut(&str)) {
+        let attempts = self.left_out.swap(0, Ordering::Relaxed);
+        if attempts > 0 {
+            out(&(Message::LinesLeftOut { attempts }.text(self.language) + "\n"));
+        }
+    }
+}
+
+/// What waits, in one piece.
+fn gathered(mut text: String, queue: &Receiver<String>) -> String {
+    while text.len() < 64 * 1024 {
+        let Ok(more) = queue.try_recv() else { break };
+        text.push_str(&more);
+    }
+    text
+}
+
+fn to_stderr(text: &str) {
+    // If it cannot be written there is nobody to tell.
+    let _nobody = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
 impl Observer for AttemptPrinter {
@@ -116,9 +161,9 @@ impl Observer for AttemptPrinter {
             AttemptLines::Failures if delivered => return,
             AttemptLines::Failures | AttemptLines::All => {}
         }
-        let (fits, left_out) = self.clock.admit();
+        let (fits, left_out) = self.window.admit();
         if left_out > 0 {
-            self.say(&[Message::LinesLeftOut { attempts: left_out }]);
+            self.say(&[Message::LinesLeftOut { attempts: left_out }], left_out);
         }
         if !fits {
             return;
@@ -131,17 +176,17 @@ impl Observer for AttemptPrinter {
         };
         let mut messages = vec![start, outcome(finished)];
         messages.extend(sequel(finished));
-        self.say(&messages);
+        self.say(&messages, 1);
     }
 
     fn note(&self, note: &Note) {
         match note {
             Note::LanePaused { lane, until, why } => {
                 let until = crate::clock::rfc3339(*until);
-                self.say(&[Message::LanePaused { lane, until: &until, why: why.name() }]);
+                self.say(&[Message::LanePaused { lane, until: &until, why: why.name() }], 0);
             }
-            Note::StoreFailing { sentence } => self.say(&[Message::StoreFailing { sentence }]),
-            Note::StoreRecovered => self.say(&[Message::StoreRecovered]),
+            Note::StoreFailing { sentence } => self.say(&[Message::StoreFailing { sentence }], 0),
+            Note::StoreRecovered => self.say(&[Message::StoreRecovered], 0),
         }
     }
 }
@@ -182,5 +227,30 @@ fn sequel<'a>(finished: &Finished<'_>) -> Option<Message<'a>> {
         Next::Dead(DeadReason::PermanentStatus | DeadReason::EndpointGone | DeadReason::Redirect) => None,
         Next::Dead(reason) => Some(Message::Buried { reason: reason.name() }),
         Next::Delivered | Next::Released => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_told_after_a_silence_and_at_the_end() {
+        let left_out = LeftOut::new(AtomicU64::new(3));
+        let silence = Duration::from_millis(5);
+        let print = Print { left_out: Arc::clone(&left_out), language: Language::English, silence };
+        let ((lines, queue), (out, told)) = (sync_channel(4), channel());
+        let thread = std::thread::spawn(move || print.run(&queue, |text| out.send(text.to_owned()).unwrap()));
+        let next = || told.recv_timeout(Duration::from_secs(20)).unwrap();
+        lines.send("a line\n".to_owned()).unwrap();
+        assert_eq!([next(), next()], ["a line\n", "(3 more attempts without a line)\n"]);
+        assert_eq!(left_out.load(Ordering::Relaxed), 0);
+        left_out.store(1, Ordering::Relaxed);
+        lines.send("another\n".to_owned()).unwrap();
+        drop(lines);
+        assert_eq!([next(), next()], ["another\n", "(1 more attempts without a line)\n"]);
+        thread.join().unwrap();
     }
 }

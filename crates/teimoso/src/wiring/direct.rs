@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::engines::{Engines, Settings, until};
+use super::engines::{self, Engines, Settings, until};
 use super::{api, store};
 use crate::api_client::ServerUrl;
 use crate::args::{AttemptLines, StoreLocation};
@@ -106,8 +106,7 @@ impl DirectStore {
 
     /// How many attempts are on the wire.
     pub async fn in_flight(&self) -> usize {
-        let in_flight = self.store.0.stats().await.map_or(0, |stats| stats.counts.in_flight);
-        usize::try_from(in_flight).unwrap_or(usize::MAX)
+        engines::in_flight(&self.store.0).await
     }
 
     /// Ends the API, drains what is on the wire, and makes everything durable.
@@ -117,12 +116,13 @@ impl DirectStore {
     pub async fn close(self) -> Result<(), CliError> {
         self.stop.send_replace(true);
         let _ended = self.api.await;
-        let drained = match self.engines {
-            Some(engines) => engines.join().await,
-            None => Ok(()),
-        };
-        self.store.0.close().await;
-        drained
+        match self.engines {
+            Some(engines) => engines.finish(&self.store.0).await,
+            None => {
+                self.store.0.close().await;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -112,12 +112,35 @@ fn to_report(attempt: Attempt, now: impl Fn() -> Millis) -> Report {
         fate: attempt.fate,
         status,
         hint: attempt.response.as_ref().filter(|_| failed).and_then(|response| hint(response, &now)),
-        error_kind: attempt.error_kind().and_then(|kind| ErrorKind::from_name(kind.name())),
+        error_kind: attempt.error_kind().and_then(error_kind),
         error: attempt.error.as_ref().map(|error| error.to_string().into()),
         peer: attempt.peer,
         timings,
         response: attempt.response.filter(|_| failed).map(|response| Box::new(record(&response))),
     }
+}
+
+/// The transport's kinds in the words of the record, of which one has none.
+const fn error_kind(kind: teimoso_http::ErrorKind) -> Option<ErrorKind> {
+    use teimoso_http::ErrorKind as Wire;
+    Some(match kind {
+        Wire::Dns => ErrorKind::Dns,
+        Wire::ConnectRefused => ErrorKind::ConnectRefused,
+        Wire::ConnectTimeout => ErrorKind::ConnectTimeout,
+        Wire::TlsHandshake => ErrorKind::TlsHandshake,
+        Wire::TlsCertificate => ErrorKind::TlsCertificate,
+        Wire::Reset => ErrorKind::Reset,
+        Wire::Closed => ErrorKind::Closed,
+        Wire::Timeout => ErrorKind::Timeout,
+        Wire::Protocol => ErrorKind::Protocol,
+        Wire::TooLarge => ErrorKind::TooLarge,
+        Wire::BlockedAddress => ErrorKind::BlockedAddress,
+        Wire::Http3xx => ErrorKind::Http3xx,
+        Wire::Http4xx => ErrorKind::Http4xx,
+        Wire::Http5xx => ErrorKind::Http5xx,
+        // Nothing went wrong on the wire: the fate `refused` and the dead reason `invalid_destination` say it all.
+        Wire::InvalidDestination => return None,
+    })
 }
 
 fn hint(response: &Response, now: impl Fn() -> Millis) -> Option<Hint> {
@@ -137,4 +160,35 @@ fn record(response: &Response) -> ResponseRecord {
     }
     let (body, cut) = kept(&response.body);
     ResponseRecord { headers: headers.into(), body, truncated: cut || response.truncated }
+}
+
+#[cfg(test)]
+mod tests {
+    use teimoso_http::ErrorKind as Wire;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_keeps_its_name_from_the_wire_to_the_record() {
+        let every = [
+            Wire::Dns,
+            Wire::ConnectRefused,
+            Wire::ConnectTimeout,
+            Wire::TlsHandshake,
+            Wire::TlsCertificate,
+            Wire::Reset,
+            Wire::Closed,
+            Wire::Timeout,
+            Wire::Protocol,
+            Wire::TooLarge,
+            Wire::BlockedAddress,
+            Wire::Http3xx,
+            Wire::Http4xx,
+            Wire::Http5xx,
+        ];
+        for kind in every {
+            assert_eq!(error_kind(kind).map(ErrorKind::name), Some(kind.name()));
+        }
+        assert_eq!(error_kind(Wire::InvalidDestination), None);
+    }
 }

@@ -1,10 +1,12 @@
 //! Ctrl-C drains; a second one exits at once; neither loses anything.
 
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
-use crate::support::directory;
+use crate::support::api::Api;
 use crate::support::process::serve;
 use crate::support::receiver::{Receiver, answer, hold};
+use crate::support::{directory, until};
 
 #[test]
 fn ctrl_c_lets_the_running_attempt_end_and_exits_0() {
@@ -65,6 +67,47 @@ fn while_draining_nothing_new_is_taken_or_started() {
     let serving = serve(directory.path()).run();
     let delivery = serving.api.until_state(&hanging.delivery, "delivered");
     assert_eq!(delivery["attempts"], 2);
+    assert_eq!(receiver.arrived().len(), 2);
+}
+
+/// Fills the store with events that are due much later.
+fn fill(api: Api, url: &str) {
+    let later = teimoso::clock::wall_now() + Duration::from_secs(3_600);
+    let headers =
+        format!("content-type: text/plain\r\nteimoso-url: {url}\r\nteimoso-deliver-at: {later}\r\n");
+    let payload = vec![b'x'; 50_000];
+    until("the store is full", || {
+        let answer = api.request("POST", "/v1/events/raw", &headers, &payload).expect("answered");
+        (answer.status == 507).then_some(())
+    });
+}
+
+#[test]
+fn a_drain_that_cannot_save_on_a_full_disk_ends_and_says_how_much_is_repeated() {
+    let directory = directory();
+    let (release, released) = channel::<()>();
+    let released = std::sync::Mutex::new(released);
+    let receiver = Receiver::start(move |before, stream| {
+        if before == 0 {
+            released.lock().expect("no panic").recv().expect("the test releases it");
+        }
+        answer(&stream, 200);
+    });
+    let serving = serve(directory.path()).args(&["--max-store-size", "1MiB"]).run();
+    let held = serving.api.send(&receiver.url("/slow"), "");
+    receiver.until_arrived(1);
+    fill(serving.api, &receiver.url("/later"));
+    serving.signal("TERM");
+    serving.until_said("draining");
+    release.send(()).expect("it waits");
+    let ended = serving.ended();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let words = "teimoso: 1 settlement could not be saved and will be attempted again: \
+        no room left on the disk; free some, deliveries wait\n";
+    assert!(ended.stderr.contains(words), "{ended:?}");
+
+    let serving = serve(directory.path()).args(&["--max-store-size", "8MiB"]).run();
+    serving.api.until_state(&held.delivery, "delivered");
     assert_eq!(receiver.arrived().len(), 2);
 }
 

@@ -44,11 +44,13 @@ impl Shell<'_> {
         }
         let asked = Now::read(&*self.ports.clock);
         self.re_anchor(asked);
+        if self.held() == 0 {
+            // Nothing of ours that the claim could take for expired.
+            self.extend_before_claim = false;
+            self.renew_at = asked.mono.saturating_add(self.limits.renew_every);
+        }
         if self.extend_before_claim {
             return;
-        }
-        if self.held() == 0 {
-            self.renew_at = asked.mono.saturating_add(self.limits.renew_every);
         }
         let want = free.min(self.limits.claim_batch);
         let entropy = &self.ports.entropy;
@@ -99,7 +101,6 @@ impl Shell<'_> {
             connect_timeout: policy.connect_timeout(),
             total_timeout: policy.attempt_timeout(),
         };
-        self.ports.observer.started(&request, policy.max_attempts().get());
         let attempt = request.clone();
         let policy = policy.clone();
         let slot = self.slots.insert(Held { lease, request, progress, due, policy, task: Task::default() });

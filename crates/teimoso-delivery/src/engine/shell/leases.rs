@@ -20,7 +20,6 @@ impl Shell<'_> {
         let unsettled = self.unsettled.iter().map(|settlement| LeaseRef::from(&settlement.lease));
         let leases: Vec<LeaseRef> = self.slots.leases().chain(unsettled).collect();
         if leases.is_empty() {
-            self.extend_before_claim = false;
             return;
         }
         let until = now.wall.after(self.limits.lease);
@@ -28,7 +27,8 @@ impl Shell<'_> {
     }
 
     pub(super) fn extended(&mut self, answer: Result<Vec<LeaseRef>, StoreError>) {
-        self.extend_before_claim = false;
+        // After a failure the leases are as wrong as before: claims go on waiting.
+        self.extend_before_claim &= answer.is_err();
         match answer {
             Ok(lost) if lost.is_empty() => {}
             Ok(lost) => {

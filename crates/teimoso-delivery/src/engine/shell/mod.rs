@@ -4,6 +4,7 @@
 //! absent: locks, and waiting for anything but the next event.
 
 mod claiming;
+mod draining;
 mod leases;
 mod settling;
 mod trouble;
@@ -86,6 +87,9 @@ pub(super) struct Shell<'a> {
     failures: u32,
     failing: bool,
     stopping: bool,
+    /// Set when we are stopping and nothing is on the wire any more: the store is waited for until then.
+    give_up_at: Option<Duration>,
+    gave_up: bool,
     closed: Option<StoreError>,
 }
 
@@ -117,28 +121,16 @@ impl<'a> Shell<'a> {
             failures: 0,
             failing: false,
             stopping: false,
+            give_up_at: None,
+            gave_up: false,
             closed: None,
-        }
-    }
-
-    pub(super) fn is_drained(&self) -> bool {
-        self.stopping && self.held() == 0 && self.claiming.is_none() && self.settling.is_none()
-    }
-
-    /// Waits until the last settlements are durable. Tickets complete in the order of their batches.
-    pub(super) async fn finish(self) -> Result<(), StoreError> {
-        if let Some(error) = self.closed {
-            return Err(error);
-        }
-        match self.ticket {
-            Some(ticket) => ticket.await,
-            None => Ok(()),
         }
     }
 
     pub(super) fn start_what_can_start(&mut self) {
         self.hand_over();
         self.claim();
+        self.bound_the_drain();
         self.listen();
     }
 
@@ -168,11 +160,6 @@ impl<'a> Shell<'a> {
     /// Deliveries held: in flight, or ended and not yet handed over.
     fn held(&self) -> usize {
         self.slots.len() + self.unsettled.len()
-    }
-
-    fn stop(&mut self) {
-        self.stopping = true;
-        self.work = None;
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Event> {

@@ -21,11 +21,11 @@ impl Shell<'_> {
         let due = if idle { self.wake_at } else { None };
         let renew = (self.held() > 0).then_some(self.renew_at);
         let backoff = if self.stopping { None } else { self.backoff };
-        if due.is_none() && renew.is_none() && backoff.is_none() {
+        let known = renew.into_iter().chain(backoff).chain(self.give_up_at).min();
+        if due.is_none() && known.is_none() {
             self.timer = None;
             return;
         }
-        let known = renew.into_iter().chain(backoff).min();
         let armed = self.timer.as_ref().map(|timer| timer.at);
         if due.is_none() && armed.is_some() && armed <= known {
             return;
@@ -54,5 +54,6 @@ impl Shell<'_> {
         if self.renew_at <= now.mono {
             self.renew(now);
         }
+        self.gave_up = self.give_up_at.is_some_and(|at| at <= now.mono);
     }
 }

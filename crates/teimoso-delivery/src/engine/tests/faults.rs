@@ -81,6 +81,47 @@ fn a_drain_says_when_the_last_settlements_are_not_durable() {
     });
 }
 
+/// One attempt of a second is in flight when the engine is told to stop; what came of the drain, and when it ended.
+fn drained_with(faults: Faults, healed_after: Option<Duration>) -> (Result<(), StoreErrorKind>, Duration) {
+    let world = World::new(|_| Play::status(200).after(seconds(1)));
+    let ended = in_virtual_time(&world.clock, async {
+        world.store.set(faults);
+        let engine = world.start(Preset::Patient);
+        world.accept(offer("http://loja/")).await;
+        world.pass(Duration::from_millis(10)).await;
+        world.stop.notify_one();
+        if let Some(healed_after) = healed_after {
+            world.pass(healed_after).await;
+            world.store.set(Faults::default());
+        }
+        engine.await.unwrap()
+    });
+    (ended.map_err(|error| error.kind()), world.clock.monotonic())
+}
+
+#[test]
+fn a_drain_gives_a_store_that_cannot_save_five_seconds_after_the_last_attempt() {
+    let given_up = (Err(StoreErrorKind::Busy), seconds(1) + LAST_SETTLEMENTS);
+    assert_eq!(drained_with(Faults { settle_stalls: true, ..Faults::default() }, None), given_up);
+    assert_eq!(drained_with(Faults { ticket_stalls: true, ..Faults::default() }, None), given_up);
+    let full = Faults { ticket_stalls: true, ..Faults::default() };
+    let healed = Duration::from_millis(3_010);
+    assert_eq!(drained_with(full, Some(seconds(3))), (Ok(()), healed), "room was made in time");
+}
+
+#[test]
+fn a_drain_does_not_wait_for_ever_for_a_claim() {
+    let world = World::new(|_| Play::status(200));
+    in_virtual_time(&world.clock, async {
+        world.store.set(Faults { claim_delay: seconds(3_600), ..Faults::default() });
+        let engine = world.start(Preset::Patient);
+        world.pass(seconds(1)).await;
+        world.stop.notify_one();
+        assert_eq!(engine.await.unwrap().unwrap_err().kind(), StoreErrorKind::Busy);
+    });
+    assert_eq!(world.clock.monotonic(), seconds(1) + LAST_SETTLEMENTS);
+}
+
 #[test]
 fn a_claim_that_answers_during_a_drain_is_given_back_unsent() {
     let world = World::new(|_| Play::status(200));

@@ -60,7 +60,9 @@ async fn accident(world: &World, kind: u8, engine: &mut JoinHandle<Result<(), St
         1 => {
             store.set(Faults::default());
             world.stop.notify_one();
-            assert_eq!((&mut *engine).await.unwrap(), Ok(()));
+            // A claim that is slower than the drain's patience is given up: what it leased is recovered later.
+            let drained = (&mut *engine).await.unwrap().map_err(|error| error.kind());
+            assert!(matches!(drained, Ok(()) | Err(StoreErrorKind::Busy)), "{drained:?}");
             *engine = world.start(Preset::Webhook);
         }
         2 => world.clock.step_forward(seconds(100)),

@@ -1,6 +1,7 @@
 //! Renewal, loss, recovery, and clocks that step.
 
 use super::*;
+use crate::store::StoreErrorKind;
 use crate::testkit::{Faults, offer};
 
 #[test]
@@ -100,6 +101,44 @@ fn g8_a_step_forward_does_not_take_live_leases_for_expired() {
         assert_eq!(world.end_of(slow).await.attempts, 1);
     });
     assert_eq!(world.wire.sent_to("http://lenta/"), 1);
+}
+
+#[test]
+fn g8_after_a_step_a_renewal_that_fails_still_comes_before_any_claim() {
+    let world = World::new(|request| match &*request.url {
+        "http://lenta/" => Play::status(200).after(seconds(12)),
+        _ => Play::status(200),
+    });
+    in_virtual_time(&world.clock, async {
+        world.start(Preset::Patient);
+        let slow = world.accept(offer("http://lenta/")).await;
+        world.pass(seconds(1)).await;
+        world.store.set(Faults { extend_error: Some(StoreErrorKind::Failed), ..Faults::default() });
+        world.clock.step_forward(seconds(7_200));
+        let other = world.accept(offer("http://loja/")).await;
+        world.pass(seconds(3)).await;
+        assert_eq!(world.view(other).await.state, DeliveryState::Pending, "claims wait");
+        world.store.set(Faults::default());
+        world.end_of(other).await;
+        assert_eq!(world.end_of(slow).await.attempts, 1);
+    });
+    assert_eq!(world.wire.sent_to("http://lenta/"), 1);
+}
+
+#[test]
+fn g8_claims_wait_for_no_renewal_when_nothing_is_held() {
+    let world = World::new(|_| Play::status(200).after(seconds(3)));
+    in_virtual_time(&world.clock, async {
+        world.start(Preset::Patient);
+        let held = world.accept(offer("http://lenta/")).await;
+        world.pass(seconds(1)).await;
+        world.store.set(Faults { extend_error: Some(StoreErrorKind::Failed), ..Faults::default() });
+        world.clock.step_forward(seconds(7_200));
+        let other = world.accept(offer("http://loja/")).await;
+        assert_eq!(world.end_of(held).await.attempts, 1);
+        assert_eq!(world.end_of(other).await.attempts, 1);
+    });
+    assert_eq!(world.wire.sent().len(), 2);
 }
 
 #[test]
