@@ -53,7 +53,7 @@ impl App {
     ) -> Self {
         let durability = HeaderValue::from_static(store.info().durability);
         let requests = Gauge::new(config.shed_above_in_flight_requests);
-        let body_bytes = Gauge::new(config.max_buffered_body_bytes);
+        let body_bytes = Gauge::new(config.body_bytes());
         let batches = Gauge::new(config.max_batches);
         let (draining, _) = watch::channel(false);
         Self(Arc::new(Inner {

@@ -18,8 +18,12 @@ pub struct ApiConfig {
     pub max_payload: usize,
     /// Requests worked on at once; one more is answered 503. A batch counts as one.
     pub shed_above_in_flight_requests: usize,
-    /// Bytes of request bodies held at once, over all requests but batches; more is answered 503.
+    /// Bytes of request bodies held at once, over all requests but batches; more is answered 503. Less than two of the
+    /// largest bodies counts as two: what `max_payload` allows must be acceptable to a server that does nothing else.
     pub max_buffered_body_bytes: usize,
+    /// Answers only requests whose `Host` is `localhost` or an IP address. To be set when the API listens on loopback,
+    /// where a web page whose name was made to resolve to 127.0.0.1 would otherwise be same-origin with it.
+    pub only_local_names: bool,
     /// Batches streaming at once; one more is answered 503. Each holds a few MiB at most.
     pub max_batches: usize,
     /// Open connections; further ones wait in the listener's backlog.
@@ -36,7 +40,7 @@ pub struct ApiConfig {
 
 impl ApiConfig {
     /// The defaults: 1 MiB payloads, 1 024 requests, 64 MiB of bodies, 32 batches, 4 096 connections,
-    /// 30 s for a head and for a body, 60 s of a stalled answer, 10 s to drain.
+    /// 30 s for a head and for a body, 60 s of a stalled answer, 10 s to drain, any `Host`.
     #[must_use]
     pub fn new(version: impl Into<String>, default_policy: RetryPolicy) -> Self {
         Self {
@@ -45,6 +49,7 @@ impl ApiConfig {
             max_payload: 1024 * 1024,
             shed_above_in_flight_requests: 1024,
             max_buffered_body_bytes: 64 * 1024 * 1024,
+            only_local_names: false,
             max_batches: 32,
             max_connections: 4096,
             header_read_timeout: Duration::from_secs(30),
@@ -57,5 +62,10 @@ impl ApiConfig {
     /// Largest body of one event, and largest line of a batch.
     pub(crate) const fn max_event_bytes(&self) -> usize {
         self.max_payload.saturating_add(ENVELOPE_BYTES)
+    }
+
+    /// What all bodies may take together: `max_buffered_body_bytes`, and room for two of the largest at least.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.max_buffered_body_bytes.max(self.max_event_bytes().saturating_mul(2))
     }
 }

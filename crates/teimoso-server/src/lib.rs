@@ -14,6 +14,7 @@ mod app;
 mod batch;
 mod config;
 mod fingerprint;
+mod guard;
 mod nearest;
 mod routes;
 mod serve;

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::api::problem::{Code, Problem};
 use crate::config::ApiConfig;
+use crate::guard;
 use crate::stall::Stallable;
 use crate::{App, router};
 
@@ -102,7 +103,7 @@ impl Server {
         permit: Option<OwnedSemaphorePermit>,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (protocol, mut stopping) = (self.protocol.clone(), self.stopping.subscribe());
-        let service = guarded(self.router.clone());
+        let service = guarded(self.router.clone(), self.app.config().only_local_names);
         let app = self.app.clone();
         async move {
             let _permit = permit;
@@ -132,9 +133,10 @@ fn protocol(config: &ApiConfig) -> http1::Builder {
     protocol
 }
 
-/// The router, with an answer for a request whose handler panics.
+/// The router, behind the guard against web pages, with an answer for a request whose handler panics.
 fn guarded(
     router: Router,
+    only_local_names: bool,
 ) -> impl Service<
     Request<Incoming>,
     Response = Response,
@@ -143,8 +145,14 @@ fn guarded(
 > {
     let router = TowerToHyperService::new(router);
     service_fn(move |request| {
-        let answer = AssertUnwindSafe(router.call(request)).catch_unwind();
-        async move { answer.await.unwrap_or_else(|_panic| Ok(internal())) }
+        let answer = guard::check(&request, only_local_names)
+            .map(|()| AssertUnwindSafe(router.call(request)).catch_unwind());
+        async move {
+            match answer {
+                Ok(answer) => answer.await.unwrap_or_else(|_panic| Ok(internal())),
+                Err(problem) => Ok(problem.into_response()),
+            }
+        }
     })
 }
 

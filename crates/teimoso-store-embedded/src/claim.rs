@@ -148,7 +148,7 @@ impl EmbeddedStore {
     ) -> Result<Vec<Claimed>, StoreError> {
         let (reply, rows) = oneshot::channel();
         self.read_backs.send(ReadBack { taken, reply }).map_err(|_| closed())?;
-        let found = rows.await.map_err(|_| closed())??;
+        let found = rows.await.map_err(|_| closed())?.inspect_err(|error| self.shared.failed(error))?;
         let (mut claimed, mut unreadable) = (Vec::with_capacity(found.len()), Vec::new());
         {
             let core = &mut *self.shared.core();

@@ -39,6 +39,13 @@ impl OpenError {
         ))
     }
 
+    pub(crate) fn emptied(path: &Path) -> Self {
+        Self::new(format!(
+            "{} is missing or empty although a store was here; restore a backup, or remove the directory to start empty",
+            path.display()
+        ))
+    }
+
     pub(crate) fn locked(directory: &Path) -> Self {
         Self::new(format!(
             "the store at {} is in use by another process; stop it, or talk to it with --server",

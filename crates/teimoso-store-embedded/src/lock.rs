@@ -1,13 +1,17 @@
 //! One process per store: a lock file that the system releases when its holder dies.
 
 use std::fs::{File, TryLockError};
+use std::io::Write;
 use std::path::Path;
 
 use crate::error::OpenError;
 
+/// What the lock file holds once there was a store beside it.
+const MARK: &[u8] = b"a teimoso store lives here\n";
+
 /// Holds the directory until dropped.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held for its lock, released on drop")] File);
+pub(crate) struct Lock(File);
 
 impl Lock {
     /// Creates the directory when missing (mode 0700 is left to the umask) and takes its lock.
@@ -25,6 +29,17 @@ impl Lock {
             Err(TryLockError::WouldBlock) => Err(OpenError::locked(directory)),
             Err(TryLockError::Error(error)) => Err(io(error)),
         }
+    }
+
+    /// Whether a store was opened here before. If its file is gone or empty, something went wrong: a new,
+    /// empty one in its place would hide a loss.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.0.metadata().is_ok_and(|file| file.len() > 0)
+    }
+
+    /// From now on there is a store here.
+    pub(crate) fn mark(&mut self) -> std::io::Result<()> {
+        if self.is_marked() { Ok(()) } else { self.0.write_all(MARK) }
     }
 }
 

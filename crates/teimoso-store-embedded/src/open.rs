@@ -52,9 +52,14 @@ impl EmbeddedStore {
         clock: Arc<dyn Clock>,
         entropy: &dyn Entropy,
     ) -> std::result::Result<Self, OpenError> {
-        let lock = Lock::take(directory)?;
+        let mut lock = Lock::take(directory)?;
         let path = directory.join(FILE);
+        let is_empty = std::fs::metadata(&path).map_or(true, |file| file.len() == 0);
+        if is_empty && lock.is_marked() {
+            return Err(OpenError::emptied(&path));
+        }
         let conn = schema::open_for_writing(&path)?;
+        lock.mark().map_err(|error| OpenError::io(directory, &error))?;
         let unusable = |error: rusqlite::Error| OpenError::unusable(&path, &error);
         let clean = begin_life(&conn).map_err(unusable)?;
         let cautious_until = if clean { Duration::ZERO } else { clock.monotonic() + CAUTION };

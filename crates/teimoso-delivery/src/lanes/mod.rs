@@ -352,8 +352,8 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     /// When the longest overdue entry was due, pauses counted in.
     #[must_use]
     pub fn oldest_due(&self) -> Option<Millis> {
-        let due = |lane: &Box<Lane<K>>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
-        self.lanes.iter().flatten().filter_map(due).min()
+        let due = |lane: &Lane<K>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
+        self.lanes.iter().filter_map(|lane| due(lane.as_deref()?)).min()
     }
 
     /// Up to `most` lanes that should be read on, and how far; each is named once until it is refilled.

@@ -73,7 +73,8 @@ fn every_fate_ends_as_the_contract_says_in_both_modes() {
         (answered(503), "retry", "ambiguous"),
         ((Fate::BodyLost, Some(404)), "permanent_status", "permanent_status"),
         ((Fate::BodyLost, Some(502)), "retry", "ambiguous"),
-        (answered(999), "permanent_status", "ambiguous"),
+        (answered(600), "retry", "ambiguous"),
+        (answered(999), "retry", "ambiguous"),
         (none(Fate::NeverSent(Proof::Dns)), "retry", "retry"),
         (none(Fate::NeverSent(Proof::Connect)), "retry", "retry"),
         (none(Fate::NeverSent(Proof::TlsHandshake)), "retry", "retry"),
@@ -191,6 +192,7 @@ fn g10_what_a_lane_learns_from_each_end() {
     assert_eq!(answered(404), LaneNews::Success);
     assert_eq!(answered(500), LaneNews::Failure);
     assert_eq!(answered(503), LaneNews::Failure);
+    assert_eq!([600, 999].map(answered), [LaneNews::Failure; 2]);
     assert_eq!(news(&told(503, 0)), LaneNews::Failure);
     assert_eq!(answered(429), LaneNews::Neutral);
     assert_eq!(news(&told(500, 60)), LaneNews::Failure);

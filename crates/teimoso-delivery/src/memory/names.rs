@@ -32,17 +32,22 @@ pub(super) struct Names {
 impl Names {
     /// The event that already has one of these names; `None` when all of them are free.
     ///
-    /// The caller's id is asked first: it is the stronger claim.
+    /// The caller's id is asked first: it is the stronger claim. A request that is repeated with one more
+    /// name has both from then on.
     pub(super) fn find(&mut self, offered: &NewEvent, now: Millis) -> Result<Option<Key>, Rejection> {
         self.forget(now);
+        let (mut same, mut new_name) = (None, false);
         for (name, taken) in names(offered) {
             match self.alive.get(&name).and_then(|named| named.get(&offered.application)) {
-                Some(known) if known.fingerprint == offered.fingerprint => return Ok(Some(known.event)),
+                Some(known) if known.fingerprint == offered.fingerprint => same = same.or(Some(known.event)),
                 Some(_) => return Err(taken),
-                None => {}
+                None => new_name = true,
             }
         }
-        Ok(None)
+        if let (Some(event), true) = (same, new_name) {
+            self.remember(offered, event, now);
+        }
+        Ok(same)
     }
 
     /// Remembers the names of a new event.

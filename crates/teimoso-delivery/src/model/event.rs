@@ -1,5 +1,6 @@
 //! An event: what a producer asks to have delivered. Immutable once accepted.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
@@ -17,14 +18,14 @@ pub const MAX_HEADER_BYTES: usize = 8 * 1024;
 #[error("{field} {rule}")]
 pub struct InvalidValue {
     field: &'static str,
-    rule: &'static str,
+    rule: Cow<'static, str>,
 }
 
 impl InvalidValue {
     /// `rule` reads after the field's name: "must be …", "may hold …".
     #[must_use]
     pub const fn new(field: &'static str, rule: &'static str) -> Self {
-        Self { field, rule }
+        Self { field, rule: Cow::Borrowed(rule) }
     }
 
     /// The field's name in the API.
@@ -35,8 +36,8 @@ impl InvalidValue {
 
     /// The broken rule.
     #[must_use]
-    pub const fn rule(&self) -> &'static str {
-        self.rule
+    pub fn rule(&self) -> &str {
+        &self.rule
     }
 }
 
@@ -151,7 +152,8 @@ impl Header {
         }
         let name = name.to_ascii_lowercase();
         if RESERVED.contains(&name.as_str()) || name.starts_with("webhook-") || name.starts_with("teimoso-") {
-            return Err(InvalidValue::new("headers", "must not name a header the sender writes itself"));
+            let rule = format!("must not name `{name}`, which the sender writes itself");
+            return Err(InvalidValue { field: "headers", rule: rule.into() });
         }
         Ok(Self { name: name.into(), value: value.into() })
     }
@@ -334,6 +336,15 @@ mod tests {
             ("x", "é"),
         ] {
             assert!(Header::new(name, value).is_err(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_header_of_ours_is_named_in_the_refusal() {
+        for (given, named) in [("Host", "host"), ("WEBHOOK-ID", "webhook-id"), ("Teimoso-X", "teimoso-x")] {
+            let refused = Header::new(given, "1").unwrap_err();
+            let sentence = format!("headers must not name `{named}`, which the sender writes itself");
+            assert_eq!(refused.to_string(), sentence);
         }
     }
 

@@ -196,7 +196,7 @@ fn new_event(draft: Draft<'_>, ground: &mut Ground<'_>) -> Result<NewEvent, Prob
     if draft.payload.len() > ground.max_payload {
         return Err(Problem::too_large("the payload", ground.max_payload));
     }
-    let asked = draft.deliver_at.map(|text| instant(text, origin.at("deliver_at"))).transpose()?;
+    let asked = draft.deliver_at.map(|text| deliver_at(text, origin)).transpose()?;
     let id = draft.id.map(|text| own_id(text, origin)).transpose()?;
     let named = id.is_some() || draft.key.is_some();
     let mut event = NewEvent {
@@ -275,11 +275,9 @@ fn policy(text: &str, origin: Origin) -> Result<PolicyName, Problem> {
     }
 }
 
-fn instant(text: &str, at: At) -> Result<Millis, Problem> {
-    time::parse(text).ok_or_else(|| {
-        let detail = "must be an RFC 3339 instant with an offset, such as 2026-09-11T14:25:00Z";
-        Problem::at(Code::InvalidValue, at, detail)
-    })
+fn deliver_at(text: &str, origin: Origin) -> Result<Millis, Problem> {
+    time::parse(text)
+        .map_err(|rule| Problem::at(Code::InvalidValue, origin.at("deliver_at"), rule.to_string()))
 }
 
 /// Payloads above this are shared with the request's buffer, below it copied.
@@ -311,6 +309,9 @@ pub(crate) fn replay_from_json(body: &ReplayBody<'_>) -> Result<NewReplay, Probl
 
 fn replay_filter(body: &ReplayFilterBody<'_>) -> Result<ReplayFilter, Problem> {
     let at = |name| At::field(&["filter", name]);
+    let instant = |text: &str, name| {
+        time::parse_bound(text).map_err(|rule| Problem::at(Code::InvalidValue, at(name), rule.to_string()))
+    };
     let reason = |text: &str| {
         DeadReason::from_name(text).ok_or_else(|| {
             let names: Vec<_> = DeadReason::ALL.iter().map(|reason| reason.name()).collect();
@@ -320,8 +321,8 @@ fn replay_filter(body: &ReplayFilterBody<'_>) -> Result<ReplayFilter, Problem> {
     };
     Ok(ReplayFilter {
         reason: body.reason.as_ref().map(|text| reason(&text.0)).transpose()?,
-        since: body.since.as_ref().map(|text| instant(&text.0, at("since"))).transpose()?,
-        until: body.until.as_ref().map(|text| instant(&text.0, at("until"))).transpose()?,
+        since: body.since.as_ref().map(|text| instant(&text.0, "since")).transpose()?,
+        until: body.until.as_ref().map(|text| instant(&text.0, "until")).transpose()?,
     })
 }
 
@@ -374,7 +375,7 @@ fn unknown(text: &str, names: &[&str]) -> String {
 }
 
 fn queried_instant(text: &str) -> Result<Millis, String> {
-    time::parse(text).ok_or_else(|| "must be an RFC 3339 instant, such as 2026-09-11T14:25:00Z".to_owned())
+    time::parse_bound(text).map_err(|rule| rule.to_string())
 }
 
 fn limit(text: &str) -> Result<u32, String> {

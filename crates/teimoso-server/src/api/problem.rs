@@ -32,6 +32,8 @@ macro_rules! codes {
 codes! {
     MalformedJson = 400 "malformed_json",
     MalformedRequest = 400 "malformed_request",
+    CrossOrigin = 403 "cross_origin",
+    UnknownHost = 403 "unknown_host",
     NotFound = 404 "not_found",
     MethodNotAllowed = 405 "method_not_allowed",
     RequestTimeout = 408 "request_timeout",

@@ -114,18 +114,24 @@ pub(crate) struct Timings {
     pub(crate) total: u64,
 }
 
-/// Headers as an object, in their order; values of one name are joined (RFC 9110 §5.3).
+/// Names of headers whose values let their reader act as somebody else.
+const SECRET: &[&str] = &["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"];
+
+/// Headers as an object, in their order; values of one name are joined (RFC 9110 §5.3), those of [`SECRET`] names not
+/// shown.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct HeaderObject(Vec<(String, String)>);
 
 impl HeaderObject {
     pub(crate) fn push(&mut self, name: &str, value: &str) {
+        let secret = SECRET.iter().any(|known| known.eq_ignore_ascii_case(name));
         match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some(_) if secret => {}
             Some((_, values)) => {
                 values.push_str(", ");
                 values.push_str(value);
             }
-            None => self.0.push((name.to_owned(), value.to_owned())),
+            None => self.0.push((name.to_owned(), if secret { "[redacted]" } else { value }.to_owned())),
         }
     }
 }
@@ -189,4 +195,20 @@ pub(crate) struct States {
 pub(crate) struct StoreView {
     pub(crate) kind: &'static str,
     pub(crate) bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown_and_other_values_are_joined() {
+        let mut headers = HeaderObject::default();
+        for name in ["Authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "vary"] {
+            headers.push(name, "a");
+            headers.push(name, "b");
+        }
+        let shown: Vec<_> = headers.0.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(shown, ["[redacted]", "[redacted]", "[redacted]", "[redacted]", "[redacted]", "a, b"]);
+    }
 }

@@ -23,7 +23,7 @@ use crate::api::problem::{Code, Problem};
 /// Every route of version 1.
 ///
 /// Use [`crate::serve`] to serve it: that adds what no route can do, such as limits on connections and
-/// heads, and a panic's answer.
+/// heads, the refusal of web pages, and a panic's answer.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/v1/events", post(events::create).get(events::list))

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use teimoso_delivery::store::StoreErrorKind;
+use teimoso_server::ApiConfig;
 
 use crate::server::{Fault, Server, config, soon};
 
@@ -34,24 +35,59 @@ async fn g11_one_request_too_many_is_shed_and_health_is_not() {
 
 #[tokio::test]
 async fn g11_bodies_together_are_bounded() {
+    let server = Server::with(room_for_two()).await;
+    server.store.close_gate();
+    let large = format!("{}{{\"payload\":1}}", " ".repeat(TWO_FIT_BYTES - 20));
+    let post = || server.post("/v1/events", &large);
+    let (first, second) = tokio::join!(post(), async {
+        let more = async {
+            soon(server.store.wait_offered(2)).await;
+            post().await.problem(503, "overloaded");
+            server.store.gate.add_permits(3);
+            assert_eq!(server.post("/v1/events", r#"{"payload":1}"#).await.status, 202);
+        };
+        tokio::join!(post(), more).0
+    });
+    assert_eq!((first.status, second.status), (202, 202));
+}
+
+/// Twice this is held at once, and not three times: 1 000 bytes of payload and their envelope, 64 KiB.
+const TWO_FIT_BYTES: usize = 66_000;
+
+fn room_for_two() -> ApiConfig {
     let mut config = config();
+    config.max_payload = 1_000;
+    config.max_buffered_body_bytes = 0;
+    config
+}
+
+#[tokio::test]
+async fn g11_an_idle_server_takes_the_largest_payload_however_little_all_bodies_may_take() {
+    let mut config = config();
+    config.max_payload = 2_000_000;
     config.max_buffered_body_bytes = 1_000;
     let server = Server::with(config).await;
-    let large = format!("{{\"payload\":\"{}\"}}", "x".repeat(2_000));
-    let answer = server.post("/v1/events", &large).await;
-    answer.problem(503, "overloaded");
-    assert_eq!(server.post("/v1/events", r#"{"payload":1}"#).await.status, 202);
+    let largest = format!("{{\"payload\":\"{}\"}}", "x".repeat(2_000_000 - 2));
+    assert_eq!(server.post("/v1/events", &largest).await.status, 202);
+    let raw = server.client().await.request("POST", "/v1/events/raw", "", &[0; 2_000_000]).await;
+    assert_eq!(raw.status, 202, "{}", raw.text());
 }
 
 #[tokio::test]
 async fn g11_a_declared_body_counts_before_it_has_come() {
-    let mut config = config();
-    config.max_buffered_body_bytes = 1_000;
-    let server = Server::with(config).await;
-    let mut client = server.client().await;
-    let head = "POST /v1/events HTTP/1.1\r\nhost: t\r\ncontent-type: application/json\r\ncontent-length: 2000\r\n\r\n";
-    client.send(format!("{head}{{\"pay").as_bytes()).await;
-    client.answer().await.problem(503, "overloaded");
+    let server = Server::with(room_for_two()).await;
+    let head = "POST /v1/events HTTP/1.1\r\nhost: t\r\ncontent-type: application/json";
+    let begun = format!("{head}\r\ncontent-length: {TWO_FIT_BYTES}\r\n\r\n{{\"pay");
+    let (mut one, mut two, mut three) = tokio::join!(server.client(), server.client(), server.client());
+    for client in [&mut one, &mut two, &mut three] {
+        client.send(begun.as_bytes()).await;
+    }
+    let answer = tokio::select! {
+        answer = one.answer() => answer,
+        answer = two.answer() => answer,
+        answer = three.answer() => answer,
+    };
+    answer.problem(503, "overloaded");
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ fn record(number: AttemptNumber, next: Next, body: &[u8], truncated: bool) -> At
             ..PhaseTimings::default()
         },
         response: Some(Box::new(ResponseRecord {
-            headers: "content-type: text/plain\nset-cookie: a\nset-cookie: b\n".into(),
+            headers: "content-type: text/plain\nset-cookie: a\nset-cookie: b\nvary: a\nvary: b\n".into(),
             body: Bytes::copy_from_slice(body),
             truncated,
         })),
@@ -78,7 +78,7 @@ const LATER: Next = Next::Scheduled { due: NOW, why: NextWhy::Retry };
 #[tokio::test]
 async fn an_attempt_shows_what_was_sent_what_came_and_what_follows() {
     let server = Server::start().await;
-    let (event, delivery) = server.accepted(r#","headers":{"X-Trace":"7"}"#).await;
+    let (event, delivery) = server.accepted(r#","headers":{"X-Trace":"7","Authorization":"Bearer s"}"#).await;
     attempt(&server, LATER, b"busy", false).await;
     let expected = json!({
         "delivery_id": delivery,
@@ -102,8 +102,9 @@ async fn an_attempt_shows_what_was_sent_what_came_and_what_follows() {
             "user-agent": "teimoso/1.2.3",
             "teimoso-attempt": "1",
             "x-trace": "7",
+            "authorization": "[redacted]",
         },
-        "response_headers": {"content-type": "text/plain", "set-cookie": "a, b"},
+        "response_headers": {"content-type": "text/plain", "set-cookie": "[redacted]", "vary": "a, b"},
         "response_body": "busy",
         "response_truncated": false,
     });

@@ -37,7 +37,7 @@ async fn a_wrong_field_is_422_and_pointed_at() {
         (r#"{"payload":1,"policy":"standard"}"#, "unknown_policy", "/policy", "for clients"),
         (r#"{"payload":1,"deliver_at":"tomorrow"}"#, "invalid_value", "/deliver_at", "RFC 3339"),
         (r#"{"payload":1,"headers":{"a/b":"1"}}"#, "invalid_value", "/headers/a~1b", "tokens"),
-        (r#"{"payload":1,"headers":{"Host":"x"}}"#, "invalid_value", "/headers/Host", "must not name"),
+        (r#"{"payload":1,"headers":{"Host":"x"}}"#, "invalid_value", "/headers/Host", "must not name `host`"),
         (r#"{"payload":1,"headers":{"A":"1","a":"2"}}"#, "duplicate_field", "/headers/a", "appears twice"),
         (r#"{"payload":1,"headers":[1]}"#, "invalid_value", "/headers", "an object of strings"),
         (r#"{"payload":1,"idempotency_key":""}"#, "invalid_value", "/idempotency_key", "1 to 256"),
@@ -50,6 +50,51 @@ async fn a_wrong_field_is_422_and_pointed_at() {
         assert_eq!(problem["type"], format!("urn:teimoso:problem:{code}"));
         assert_eq!(problem["title"], "Unprocessable Entity");
     }
+    assert_eq!(server.store.offered(), 0);
+}
+
+#[tokio::test]
+async fn an_instant_nobody_can_wait_for_is_422_with_the_bound() {
+    let server = Server::start().await;
+    let cases = [
+        ("6429-10-17T02:45:55.328Z", "at most 6429-10-17T02:45:55.327Z"),
+        ("9999-12-31T23:59:59Z", "at most 6429-10-17T02:45:55.327Z"),
+        ("2026-09-12T00:00:00+24:00", "offset of at most 23:59"),
+        ("2026-09-12T00:00:00-25:59", "offset of at most 23:59"),
+    ];
+    for (at, says) in cases {
+        let body = format!(r#"{{"payload":1,"deliver_at":"{at}"}}"#);
+        let problem = server.post("/v1/events", &body).await.problem(422, "invalid_value");
+        assert_eq!(problem["errors"][0]["pointer"], "/deliver_at");
+        assert!(text(&problem["detail"]).contains(says), "{problem}");
+    }
+    let long = r#"{"payload":1,"deliver_at":"2026-09-12T00:00:00.000000000000000000000001+23:59"}"#;
+    assert_eq!(server.post("/v1/events", long).await.status, 202);
+    // As a filter, an instant that no event can reach excludes none.
+    assert_eq!(server.get("/v1/events?until=9999-12-31T23:59:59Z").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_web_page_is_refused_whatever_it_asks() {
+    let mut config = config();
+    config.only_local_names = true;
+    let server = Server::with(config).await;
+    let ask = async |request: &str| {
+        let mut client = server.client().await;
+        client.send(format!("{request}\r\n\r\n").as_bytes()).await;
+        client.answer().await
+    };
+    let host = format!("host: {}", server.addr);
+    for request in ["GET /v1/stats", "GET /livez", "POST /v1/events/raw", "OPTIONS /v1/events", "GET /none"] {
+        let request = format!("{request} HTTP/1.1\r\n");
+        ask(&format!("{request}{host}\r\nsec-fetch-site: cross-site")).await.problem(403, "cross_origin");
+        ask(&format!("{request}{host}\r\norigin: http://evil.example")).await.problem(403, "cross_origin");
+        let problem = ask(&format!("{request}host: evil.example:80")).await.problem(403, "unknown_host");
+        assert!(text(&problem["detail"]).contains("`evil.example:80`"), "{problem}");
+        ask(&format!("{request}x: y")).await.problem(400, "malformed_request");
+    }
+    assert_eq!(ask(&format!("GET /v1/stats HTTP/1.1\r\n{host}")).await.status, 200);
+    assert_eq!(ask("GET /v1/stats HTTP/1.0").await.status, 200);
     assert_eq!(server.store.offered(), 0);
 }
 

@@ -28,7 +28,12 @@ impl Batch<'_> {
     ) -> Result<std::result::Result<Accepted, Rejection>> {
         match names.find(self.conn, event, self.now)? {
             Named::No => {}
-            Named::Same(key) => return self.accepted_before(event, key).map(Ok),
+            Named::Same { key, new_name } => {
+                if new_name {
+                    names.remember(self.conn, event, key, self.now)?;
+                }
+                return self.accepted_before(event, key).map(Ok);
+            }
             Named::Other(rejection) => return Ok(Err(rejection)),
         }
         let target = match &event.destination {

@@ -18,8 +18,8 @@ pub(crate) const WINDOW_HOURS: u64 = 25;
 pub(super) enum Named {
     /// It is new, or has no names.
     No,
-    /// It is the same request again.
-    Same(Key),
+    /// It is the same request again; perhaps with one more name, which is to be remembered, too.
+    Same { key: Key, new_name: bool },
     /// The name belongs to something else.
     Other(Rejection),
 }
@@ -86,14 +86,26 @@ impl Names {
     }
 
     pub(super) fn find(&self, conn: &Connection, event: &NewEvent, now: Millis) -> Result<Named> {
-        let oldest = hour_of(now).saturating_sub(WINDOW_HOURS - 1);
+        let (mut same, mut new_name) = (None, false);
         for (digest, rejection) in digests(event) {
-            for hour in self.hours.iter().rev().take_while(|hour| **hour >= oldest) {
-                let Some((fingerprint, key)) = look_up(conn, *hour, &digest)? else { continue };
-                return Ok(if fingerprint == event.fingerprint { Named::Same(key) } else { Named::Other(rejection) });
+            match self.known(conn, &digest, now)? {
+                Some((fingerprint, key)) if fingerprint == event.fingerprint => same = same.or(Some(key)),
+                Some(_) => return Ok(Named::Other(rejection)),
+                None => new_name = true,
             }
         }
-        Ok(Named::No)
+        Ok(same.map_or(Named::No, |key| Named::Same { key, new_name }))
+    }
+
+    fn known(&self, conn: &Connection, digest: &[u8; 16], now: Millis) -> Result<Option<([u8; 16], Key)>> {
+        let oldest = hour_of(now).saturating_sub(WINDOW_HOURS - 1);
+        for hour in self.hours.iter().rev().take_while(|hour| **hour >= oldest) {
+            let known = look_up(conn, *hour, digest)?;
+            if known.is_some() {
+                return Ok(known);
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn remember(&mut self, conn: &Connection, event: &NewEvent, key: Key, now: Millis) -> Result<()> {

@@ -149,3 +149,18 @@ fn a_file_that_may_only_be_read_is_refused() {
         refused(&home, &home.database(), sentence);
     });
 }
+
+#[test]
+fn a_store_that_lost_its_file_is_not_taken_for_a_new_one() {
+    run(async {
+        let home = changed_by("").await;
+        let sentence = "{} is missing or empty although a store was here; restore a backup, or remove the \
+            directory to start empty";
+        fs::write(home.database(), "").unwrap();
+        refused(&home, &home.database(), sentence);
+        fs::remove_file(home.database()).unwrap();
+        let error = home.try_open().unwrap_err().to_string();
+        assert_eq!(error, sentence.replace("{}", &home.database().display().to_string()));
+        assert!(!home.database().exists());
+    });
+}

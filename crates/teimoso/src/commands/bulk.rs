@@ -60,22 +60,22 @@ pub(super) async fn apply(
     let mut failed = 0;
     let mut pace = Pace::new(rate, clock::monotonic_now());
     let mut told = clock::monotonic_now();
-    for (done, id) in ids.iter().enumerate() {
+    for (tried, id) in ids.iter().enumerate() {
         clock::pause(pace.wait(clock::monotonic_now())).await;
         let outcome = client.post(&format!("{}/{}", path(id), change.verb()), change.body()).await;
         match outcome {
             Ok(_) => {}
             Err(ApiError::Problem(_)) => failed += 1,
-            Err(gone) => return Err(stopped(gone.into(), done, ids.len())),
+            Err(gone) => return Err(stopped(gone.into(), tried, ids.len())),
         }
         tell(id, outcome.err(), json, ids.len() == 1, context)?;
         if told.elapsed() >= PROGRESS_EVERY {
             told = clock::monotonic_now();
-            context.output.say(&Message::BulkProgress { done: done + 1, of: ids.len(), failed });
+            context.output.say(&standing(tried + 1, ids.len(), failed));
         }
     }
     if ids.len() > 1 {
-        context.output.say(&Message::BulkProgress { done: ids.len(), of: ids.len(), failed });
+        context.output.say(&standing(ids.len(), ids.len(), failed));
     }
     Ok(Exit::of_many(ids.len(), failed))
 }
@@ -101,6 +101,11 @@ fn tell(
         None if json => Ok(()),
         None => context.output.data(&format!("{id}\n")),
     }
+}
+
+/// How a change stands: what failed was not done.
+fn standing(tried: usize, of: usize, failed: usize) -> Message<'static> {
+    Message::BulkProgress { done: tried - failed, of, failed }
 }
 
 fn stopped(mut error: CliError, done: usize, of: usize) -> CliError {
@@ -137,6 +142,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::Language;
 
     #[test]
     fn a_rate_spreads_the_changes_evenly() {
@@ -146,6 +152,14 @@ mod tests {
         assert_eq!(waits, [0, 250, 500]);
         assert_eq!(pace.wait(started + Duration::from_millis(700)).as_millis(), 50);
         assert_eq!(pace.wait(started + Duration::from_secs(9)).as_millis(), 0);
+    }
+
+    #[test]
+    fn what_failed_does_not_count_as_done() {
+        let said = |tried, failed| standing(tried, 5, failed).text(Language::English);
+        assert_eq!(said(2, 1), "1 of 5 done, 1 failed");
+        assert_eq!(said(5, 0), "5 of 5 done, 0 failed");
+        assert_eq!(said(5, 5), "0 of 5 done, 5 failed");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use teimoso_delivery::engine::Policies;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::Store;
 use teimoso_retry::{Preset, RetryPolicy};
+use teimoso_server::App;
 use teimoso_store_embedded::Options;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -44,15 +45,17 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     let store = store::open(&args.store, options, Arc::clone(&clock))?;
 
     let (stop, stopped) = watch::channel(false);
+    let (stop_api, api_stopped) = watch::channel(false);
     let engines = Engines::start(&settings(&args, &policy, context), &store, &clock, &stopped)?;
     let patience = Policies::new(policy.clone()).longest_attempt().saturating_add(DRAIN_MARGIN);
-    let mut config = api::config(policy);
+    let mut config = api::config(policy, listening);
     config.max_payload = args.max_payload;
     let app = api::app(&store, &clock, &args.allow_net, config);
     announce(&args, context, listening);
 
-    let api = teimoso_server::serve(listener, app, until(stopped));
-    let running = Running { api, engines, store: Arc::clone(&store), clock, stop, patience };
+    let api = teimoso_server::serve(listener, app.clone(), until(api_stopped));
+    let store = Arc::clone(&store);
+    let running = Running { api, app, engines, store, clock, stop, stop_api, patience };
     match running.until_ended(async || signals.next().await, context).await {
         End::Drained(Ok(())) => {
             context.output.say(&Message::Drained);
@@ -68,11 +71,14 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
 /// Everything that runs at once.
 struct Running<A> {
     api: A,
+    app: App,
     engines: Engines,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// Stops the API and the engines when true.
+    /// Stops the engines when true.
     stop: watch::Sender<bool>,
+    /// Stops the API when true: last, so that whoever asks while it drains is told so.
+    stop_api: watch::Sender<bool>,
     /// How long the drain may take.
     patience: Duration,
 }
@@ -89,7 +95,7 @@ enum End {
 impl<A: Future> Running<A> {
     /// Until a signal, or until a part ends unasked; then drains.
     async fn until_ended(self, mut signal: impl AsyncFnMut() -> Exit, context: Context) -> End {
-        let Self { api, mut engines, store, clock, stop, patience } = self;
+        let Self { api, app, mut engines, store, clock, stop, stop_api, patience } = self;
         let (mut api, mut api_runs) = (pin!(api), true);
         let failed = tokio::select! {
             _ended = &mut api => {
@@ -102,13 +108,19 @@ impl<A: Future> Running<A> {
         if failed.is_none() {
             context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
         }
+        app.set_draining();
         stop.send_replace(true);
-        let drain = async {
+        let finish = async {
+            let finished = engines.finish(&store).await;
+            stop_api.send_replace(true);
+            finished
+        };
+        let serve_on = async {
             if api_runs {
                 let _served = api.await;
             }
-            engines.finish(&store).await
         };
+        let drain = async { tokio::join!(finish, serve_on).0 };
         tokio::select! {
             drained = drain => End::Drained(failed.map_or(drained, Err)),
             exit = signal() => End::Abandoned(exit),
@@ -203,13 +215,17 @@ mod tests {
             let store: Arc<dyn Store> = self.store.clone();
             let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
             let engines = Engines::start(&settings, &store, &clock, &stopped).expect("it starts");
+            let (stop_api, api_stopped) = watch::channel(false);
+            let listening = SocketAddr::from(([127, 0, 0, 1], 0));
+            let config = api::config(RetryPolicy::preset(Preset::Patient), listening);
+            let app = api::app(&store, &clock, &[], config);
             let api = async move {
-                until(stopped).await;
+                until(api_stopped).await;
                 if api_hangs {
                     pending::<()>().await;
                 }
             };
-            Running { api, engines, store, clock, stop, patience: PATIENCE }
+            Running { api, app, engines, store, clock, stop, stop_api, patience: PATIENCE }
         }
     }
 
@@ -246,10 +262,12 @@ mod tests {
         let running = parts.run(false);
         let running = Running {
             api: ready(()),
+            app: running.app,
             engines: running.engines,
             store: running.store,
             clock: running.clock,
             stop: running.stop,
+            stop_api: running.stop_api,
             patience: PATIENCE,
         };
         let end = running.until_ended(async || pending().await, CONTEXT).await;

@@ -344,9 +344,9 @@ struct Printable<'a>(&'a str);
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for part in self.0.split_inclusive(char::is_control) {
+        for part in self.0.split_inclusive(steers) {
             match part.chars().next_back() {
-                Some(last) if last.is_control() => {
+                Some(last) if steers(last) => {
                     formatter.write_str(&part[..part.len() - last.len_utf8()])?;
                     write!(formatter, "{}", last.escape_default())?;
                 }
@@ -355,6 +355,19 @@ impl fmt::Display for Printable<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether a character changes how others are shown or where the cursor stands: controls (Unicode category Cc), format
+/// controls such as U+202E, which turns the reading direction (Cf, Unicode 17), and the separators of lines and
+/// paragraphs (Zl, Zp).
+fn steers(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}' | '\u{8e2}'
+            | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}'
+            | '\u{2066}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0001}'
+            | '\u{e0020}'..='\u{e007f}')
 }
 
 /// Makes text from outside safe to print: its control characters become escapes.

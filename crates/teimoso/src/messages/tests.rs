@@ -241,6 +241,9 @@ fn lines_of_a_replay() {
 #[test]
 fn text_from_outside_cannot_steer_the_terminal() {
     assert_eq!(printable("a\u{1b}[2Jb\r\n\u{9b}é"), "a\\u{1b}[2Jb\\r\\n\\u{9b}é");
+    assert_eq!(printable("a\u{202e}txt.exe\u{2066}é\u{feff}"), "a\\u{202e}txt.exe\\u{2066}é\\u{feff}");
+    assert_eq!(printable("\u{ad}\u{200b}\u{2028}\u{e0041}"), "\\u{ad}\\u{200b}\\u{2028}\\u{e0041}");
+    assert_eq!(printable("não, 文字, עברית, 👍, a\u{301}"), "não, 文字, עברית, 👍, a\u{301}");
     let line = Message::ConnectionFailed { reason: "\u{7}" }.text(Language::English);
     assert_eq!(line, "  connection failed: \\u{7}");
 }

@@ -90,7 +90,7 @@ impl DirectStore {
             true => Some(Engines::start(&settings(opening, &policy, language), &store, &clock, &stopped)?),
             false => None,
         };
-        let app = api::app(&store, &clock, &opening.allow_net, api::config(policy));
+        let app = api::app(&store, &clock, &opening.allow_net, api::config(policy, listening));
         let api = tokio::spawn(async {
             // It reports no error today, and its end is the command's.
             let _ended = teimoso_server::serve(listener, app, until(stopped)).await;

@@ -187,3 +187,16 @@ pub fn what_was_accepted_is_what_is_claimed(make: Make<'_>) {
         assert_eq!((claimed.due, claimed.progress.attempts), (bench.now(), 0));
     });
 }
+
+/// A repetition under the same id that brings a key: the key is remembered, too.
+pub fn g1_a_key_that_joins_a_known_id_belongs_to_it_from_then_on(make: Make<'_>) {
+    rule(make, async |bench: &Bench| {
+        let first = bench.accept(offer(URL).named("pedido-1")).await;
+        let joined = bench.accept(offer(URL).named("pedido-1").key("k")).await;
+        assert_eq!((joined.event, joined.replayed), (first.event.clone(), true));
+        let alone = bench.accept(offer(URL).key("k")).await;
+        assert_eq!((alone.event, alone.replayed), (first.event, true));
+        let other = bench.offer(vec![offer(URL).key("k").fingerprint(9)]).await;
+        assert_eq!(other, [Err(Rejection::KeyReused)]);
+    });
+}

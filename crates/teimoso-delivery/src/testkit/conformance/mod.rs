@@ -34,6 +34,7 @@ macro_rules! conformance_suite {
             g1_a_repeated_name_with_the_same_body_answers_the_same_id
             g1_a_name_with_another_body_is_refused_and_its_siblings_are_not
             g1_a_name_repeated_within_one_batch_makes_one_event
+            g1_a_key_that_joins_a_known_id_belongs_to_it_from_then_on
             g1_concurrent_requests_with_one_key_make_one_event
             g1_names_belong_to_their_application
             g1_a_batch_is_answered_in_order

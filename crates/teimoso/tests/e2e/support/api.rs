@@ -72,7 +72,7 @@ impl Api {
         let mut all = Vec::new();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}content-length: {length}\r\n\r\n"
         );
         let end = TcpStream::connect(self.0).and_then(|mut stream| {
             stream.set_read_timeout(Some(SILENCE))?;
