@@ -3,9 +3,10 @@
 //!
 //! Deliberately absent: who a caller is, and CORS, which would let a page of another origin in.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use http::header::{HOST, HeaderName, ORIGIN};
 use http::{HeaderMap, Request, Version};
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::api::header::single;
 use crate::api::problem::{At, Code, Problem};
