@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use teimoso_retry::RetryPolicy;
+use teimoso_delivery::retry::RetryPolicy;
 
 /// What an event may take besides its payload: URL, type, headers, JSON syntax.
 pub(crate) const ENVELOPE_BYTES: usize = 64 * 1024;

@@ -62,7 +62,8 @@ impl EmbeddedStore {
         // every claim is, for a while: a payload that kills us at once must still be counted (G6).
         let cautious = self.shared.clock.monotonic() < self.cautious_until;
         let must_start = |claimed: &&Claimed| cautious || claimed.progress.mode == Mode::AtMostOnce;
-        let start: Vec<Key> = claimed.iter().filter(must_start).filter_map(|claimed| self.key(claimed)).collect();
+        let start: Vec<Key> =
+            claimed.iter().filter(must_start).filter_map(|claimed| self.key(claimed)).collect();
         if !start.is_empty() {
             self.ask(|reply| Op::Start(start, reply)).await?;
         }
@@ -182,16 +183,19 @@ impl EmbeddedStore {
 fn lease(core: &mut Core, taken: &Taken<Key>, request: &ClaimRequest, progress: Option<Progress>) {
     core.journal.push(taken.key);
     core.earliest_lease_end = core.earliest_lease_end.min(request.lease_until);
-    core.leases.insert(taken.key, Leased {
-        nonce: request.nonce,
-        until: request.lease_until,
-        lane: taken.lane,
-        due: taken.due,
-        progress,
-        journaled: false,
-        settling: false,
-        cancel_wished: false,
-    });
+    core.leases.insert(
+        taken.key,
+        Leased {
+            nonce: request.nonce,
+            until: request.lease_until,
+            lane: taken.lane,
+            due: taken.due,
+            progress,
+            journaled: false,
+            settling: false,
+            cancel_wished: false,
+        },
+    );
 }
 
 /// Ends a lease under which nothing was attempted, on disk too if it got that far.

@@ -2,10 +2,10 @@
 //!
 //! | thread | owns | does |
 //! |---|---|---|
-//! | writer | the write connection | drains its queue, commits once, then answers ([`writer`]) |
-//! | claims | a read connection | reads claimed events back that are no longer in memory ([`read_back`]) |
-//! | readers | two read connections | answer the API's questions ([`query`]) |
-//! | checkpoint | a connection | copies the log into the file, off the commit path ([`checkpoint`]) |
+//! | writer | the write connection | drains its queue, commits once, then answers (`writer`) |
+//! | claims | a read connection | reads claimed events back that are no longer in memory (`read_back`) |
+//! | readers | two read connections | answer the API's questions (`query`) |
+//! | checkpoint | a connection | copies the log into the file, off the commit path (`checkpoint`) |
 //!
 //! The due index is in memory up to a horizon per lane, so claims touch no B-tree; leases live in memory
 //! only. Deliberately absent: retry policy, HTTP, and any way for two processes to share the file.
@@ -45,8 +45,8 @@ use tokio::sync::oneshot;
 
 pub use error::OpenError;
 use error::closed;
-use shared::Shared;
 pub use shared::Options;
+use shared::Shared;
 use writer::Op;
 
 /// Most payload bytes that may wait for the writer; past it a request is answered "busy".
@@ -105,7 +105,10 @@ impl Drop for EmbeddedStore {
 }
 
 impl Store for EmbeddedStore {
-    fn accept(&self, batch: Vec<NewEvent>) -> BoxFuture<'_, Result<Vec<Result<Accepted, Rejection>>, StoreError>> {
+    fn accept(
+        &self,
+        batch: Vec<NewEvent>,
+    ) -> BoxFuture<'_, Result<Vec<Result<Accepted, Rejection>>, StoreError>> {
         Box::pin(self.ask(|reply| Op::Accept(batch, reply)))
     }
 
@@ -117,7 +120,11 @@ impl Store for EmbeddedStore {
         Box::pin(self.settle_now(batch))
     }
 
-    fn extend(&self, leases: Vec<LeaseRef>, until: Millis) -> BoxFuture<'_, Result<Vec<LeaseRef>, StoreError>> {
+    fn extend(
+        &self,
+        leases: Vec<LeaseRef>,
+        until: Millis,
+    ) -> BoxFuture<'_, Result<Vec<LeaseRef>, StoreError>> {
         Box::pin(std::future::ready(Ok(self.extend_now(&leases, until))))
     }
 

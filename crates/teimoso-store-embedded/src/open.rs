@@ -115,7 +115,8 @@ fn load(
             salt
         }
     };
-    let last = "SELECT max((SELECT ifnull(max(id), -1) FROM event), (SELECT ifnull(max(id), -1) FROM delivery),
+    let last =
+        "SELECT max((SELECT ifnull(max(id), -1) FROM event), (SELECT ifnull(max(id), -1) FROM delivery),
         (SELECT ifnull(max(id), -1) FROM replay))";
     let last: i64 = conn.query_row(last, [], |row| row.get(0))?;
     let expunged = rows::meta(conn, rows::LAST_EXPUNGED)?.unwrap_or(-1);

@@ -10,8 +10,9 @@ use rusqlite::types::Type;
 use rusqlite::{CachedStatement, Connection, Result, Row};
 use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
-    Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId, EventType,
-    Headers, IdSpace, Key, LaneKey, LaneRecord, Millis, Mode, NextWhy, PauseWhy, PhaseTimings, PolicyName, Progress, ResponseRecord,
+    Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId,
+    EventType, Headers, IdSpace, Key, LaneKey, LaneRecord, Millis, Mode, NextWhy, PauseWhy, PhaseTimings,
+    PolicyName, Progress, ResponseRecord,
 };
 use teimoso_delivery::retry::WaitSource;
 
@@ -164,8 +165,7 @@ pub(crate) fn insert_attempt(
     ])
 }
 
-pub(crate) const INSERT_ATTEMPT: &str =
-    "INSERT OR REPLACE INTO attempt VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)";
+pub(crate) const INSERT_ATTEMPT: &str = "INSERT OR REPLACE INTO attempt VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)";
 
 pub(crate) const SELECT_ATTEMPTS: &str = "
 SELECT number, started_at, total_us, fate, status, decision, dns_us, connect_us, tls_us, first_byte_us, peer,
@@ -181,9 +181,8 @@ fn wait_source_tag(source: WaitSource) -> u8 {
 
 pub(crate) fn attempt(row: &Row<'_>) -> Result<AttemptRecord> {
     let number: u32 = row.get(0)?;
-    let optional = |column: usize| -> Result<Option<Duration>> {
-        Ok(row.get::<_, Option<i64>>(column)?.map(duration))
-    };
+    let optional =
+        |column: usize| -> Result<Option<Duration>> { Ok(row.get::<_, Option<i64>>(column)?.map(duration)) };
     let wait: Option<i64> = row.get(11)?;
     let source = match row.get::<_, Option<u8>>(12)? {
         Some(1) => WaitSource::RetryAfter,
@@ -256,7 +255,9 @@ pub(crate) fn lane(row: &Row<'_>) -> Result<(LaneId, LaneKey, LaneRecord)> {
 /// A number kept in `meta`, if it was ever set.
 pub(crate) fn meta(conn: &Connection, name: &str) -> Result<Option<i64>> {
     use rusqlite::OptionalExtension;
-    conn.prepare_cached("SELECT value FROM meta WHERE name = ?1")?.query_row([name], |row| row.get(0)).optional()
+    conn.prepare_cached("SELECT value FROM meta WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()
 }
 
 /// Keeps a number in `meta`.

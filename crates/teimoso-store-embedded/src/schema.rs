@@ -71,9 +71,8 @@ CREATE TABLE replay(
 
 /// Opens the file for the one writer, creating or migrating it.
 pub(crate) fn open_for_writing(path: &Path) -> Result<Connection, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(|e| OpenError::unusable(path, &e))?;
     prepare(&conn, path).map_err(|error| match error {
         Prepare::Sql(error) => OpenError::unusable(path, &error),
@@ -118,8 +117,7 @@ fn prepare(conn: &Connection, path: &Path) -> Result<(), Prepare> {
     // About forty statements, and one more for every hour in which a name is recognised.
     conn.set_prepared_statement_cache_capacity(128);
     if fresh {
-        let version =
-            format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};");
+        let version = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};");
         conn.execute_batch(&format!("BEGIN IMMEDIATE; {FORMAT_1} {version} COMMIT;"))?;
     }
     // A directory that cannot be written must be found now, not at the first event.
@@ -145,7 +143,9 @@ pub(crate) fn open_for_checkpoints(path: &Path) -> Result<Connection, OpenError>
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let conn = Connection::open_with_flags(path, flags)?;
-        conn.execute_batch("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -256;")?;
+        conn.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -256;",
+        )?;
         Ok(conn)
     };
     open().map_err(|error: rusqlite::Error| OpenError::new(describe(path, &error)))

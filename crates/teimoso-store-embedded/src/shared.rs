@@ -123,10 +123,8 @@ impl Shared {
     }
 
     pub(crate) fn set_health(&self, health: Health) {
-        let before = std::mem::replace(
-            &mut *self.health.write().unwrap_or_else(PoisonError::into_inner),
-            health,
-        );
+        let before =
+            std::mem::replace(&mut *self.health.write().unwrap_or_else(PoisonError::into_inner), health);
         if before != Health::Well {
             // Claims may have been refused meanwhile.
             self.wake_engines();

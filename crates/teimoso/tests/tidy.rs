@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
     ("teimoso-store-embedded", &["teimoso-delivery"]),
-    ("teimoso-server", &["teimoso-delivery", "teimoso-retry"]),
+    ("teimoso-server", &["teimoso-delivery"]),
     (
         "teimoso",
         &["teimoso-delivery", "teimoso-http", "teimoso-retry", "teimoso-server", "teimoso-store-embedded"],

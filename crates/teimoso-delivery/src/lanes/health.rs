@@ -93,7 +93,8 @@ impl Health {
         self.failures = self.failures.saturating_add(1);
         self.successes = 0;
         let probing = self.record.openings > 0 && self.record.allowance.is_some();
-        let persistent = self.failures >= FAILURES_TO_OPEN && now.since(self.first_failure_at) >= FAILURES_SPAN;
+        let persistent =
+            self.failures >= FAILURES_TO_OPEN && now.since(self.first_failure_at) >= FAILURES_SPAN;
         if probing || persistent {
             self.open(now);
         }
@@ -151,7 +152,8 @@ mod tests {
 
     #[test]
     fn g10_the_ramp_doubles_with_every_full_round_of_successes() {
-        let mut health = Health::from_record(LaneRecord { allowance: NonZeroU32::new(1), ..Default::default() });
+        let mut health =
+            Health::from_record(LaneRecord { allowance: NonZeroU32::new(1), ..Default::default() });
         let mut ramp = Vec::new();
         for _ in 0..15 {
             health.hear(LaneNews::Success, at(1), 16);

@@ -352,7 +352,9 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     /// When the longest overdue entry was due, pauses counted in.
     #[must_use]
     pub fn oldest_due(&self) -> Option<Millis> {
-        let due = |lane: &Lane<K>| lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due));
+        let due = |lane: &Lane<K>| {
+            lane.queue.head().map(|(due, _)| lane.health.not_before().unwrap_or(due).max(due))
+        };
         self.lanes.iter().filter_map(|lane| due(lane.as_deref()?)).min()
     }
 
@@ -412,7 +414,11 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
 
     fn keep(&self) -> usize {
         let crowded = self.in_memory > self.limits.memory_total;
-        if crowded { Limits::CROWDED_LANE.min(self.limits.memory_per_lane) } else { self.limits.memory_per_lane }
+        if crowded {
+            Limits::CROWDED_LANE.min(self.limits.memory_per_lane)
+        } else {
+            self.limits.memory_per_lane
+        }
     }
 
     fn note_thirst(&mut self, id: LaneId) {

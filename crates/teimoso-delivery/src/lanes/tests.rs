@@ -11,7 +11,8 @@ fn at(ms: u64) -> Millis {
 fn lanes(limits: Limits, names: &[(&str, &str)]) -> Lanes<u32> {
     let mut lanes = Lanes::new(limits);
     for (application, address) in names {
-        let key = LaneKey { application: Application::parse(application).unwrap(), address: (*address).into() };
+        let key =
+            LaneKey { application: Application::parse(application).unwrap(), address: (*address).into() };
         let id = lanes.next_id().unwrap();
         lanes.open(id, key, LaneRecord::default(), Horizon::All);
     }
@@ -94,11 +95,7 @@ fn a_cancelled_entry_is_gone() {
 fn past_the_limit_a_lane_is_named_by_its_origin() {
     let limits = Limits { max_url_lanes: 1, ..Limits::default() };
     let lanes = lanes(limits, &[("a", "http://x/1")]);
-    let to = |path: &str| Destination {
-        url: path.into(),
-        lane: path.into(),
-        origin: "http://x".into(),
-    };
+    let to = |path: &str| Destination { url: path.into(), lane: path.into(), origin: "http://x".into() };
     let a = Application::parse("a").unwrap();
     assert_eq!(&*lanes.choose(&a, &to("http://x/1")).address, "http://x/1");
     assert_eq!(&*lanes.choose(&a, &to("http://x/2")).address, "http://x");
@@ -116,7 +113,8 @@ fn memory_is_bounded_and_the_rest_is_read_on_in_order() {
     while seen.len() < 100 {
         for thirst in lanes.take_thirsty(9) {
             let Horizon::UpTo(due, key) = thirst.horizon else { unreachable!("all was pushed") };
-            let beyond: Vec<_> = stored.iter().copied().filter(|e| *e > (due, key)).take(thirst.want).collect();
+            let beyond: Vec<_> =
+                stored.iter().copied().filter(|e| *e > (due, key)).take(thirst.want).collect();
             let end = (beyond.len() == thirst.want).then(|| beyond[beyond.len() - 1]);
             lanes.refill(&thirst, &beyond, end, at(1000));
         }

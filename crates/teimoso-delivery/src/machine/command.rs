@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn a_replay_keeps_the_numbers_and_renews_the_budget() {
-        let spent = Progress { attempts: 5, recoveries: 2, ..Progress::fresh(Mode::AtLeastOnce, NextWhy::Retry) };
+        let spent =
+            Progress { attempts: 5, recoveries: 2, ..Progress::fresh(Mode::AtLeastOnce, NextWhy::Retry) };
         let fresh = replayed(spent);
         assert_eq!((fresh.attempts, fresh.budget_from, fresh.recoveries), (5, 5, 0));
     }

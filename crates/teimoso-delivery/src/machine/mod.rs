@@ -16,6 +16,6 @@ mod command;
 mod conclude;
 mod recover;
 
-pub use command::{may_retry, replayed, resting, Resting};
-pub use conclude::{conclude, Attempted, Conclusion};
-pub use recover::{recover, Recovery, MAX_RECOVERIES};
+pub use command::{Resting, may_retry, replayed, resting};
+pub use conclude::{Attempted, Conclusion, conclude};
+pub use recover::{MAX_RECOVERIES, Recovery, recover};

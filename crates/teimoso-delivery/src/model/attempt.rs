@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use teimoso_retry::Fate;
 
-use super::delivery::named;
 use super::Millis;
+use super::delivery::named;
 
 /// An attempt's number within its delivery, from 1. Continues over replays (G6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

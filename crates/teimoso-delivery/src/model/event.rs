@@ -145,7 +145,10 @@ impl Header {
         }
         let visible = |b: u8| b.is_ascii_graphic() || b == b' ' || b == b'\t';
         if value.trim() != value || !value.bytes().all(visible) {
-            return Err(InvalidValue::new("headers", "must have values of visible ASCII, without outer spaces"));
+            return Err(InvalidValue::new(
+                "headers",
+                "must have values of visible ASCII, without outer spaces",
+            ));
         }
         if name.len() + value.len() > MAX_HEADER_BYTES {
             return Err(InvalidValue::new("headers", "must be at most 8192 bytes each"));

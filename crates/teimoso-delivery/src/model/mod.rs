@@ -13,7 +13,7 @@ pub(crate) use delivery::named;
 pub use delivery::{DeadReason, DeliveryState, Mode, NextWhy, Progress};
 pub use event::{
     Application, ContentType, Destination, Event, EventType, Header, Headers, IdempotencyKey, InvalidValue,
-    NewEvent, PolicyName, MAX_HEADERS, MAX_HEADER_BYTES,
+    MAX_HEADER_BYTES, MAX_HEADERS, NewEvent, PolicyName,
 };
 pub use ids::{DeliveryId, EventId, IdSpace, Key, KeyClock, ReplayId, UnknownId};
 pub use lane::{LaneKey, LaneRecord, PauseWhy};

@@ -14,14 +14,16 @@ use crate::model::{DeliveryId, EventId, NewEvent, ReplayId};
 pub use crate::ports::BoxFuture;
 
 pub use accept::{Accepted, Rejection};
-pub use claim::{Claim, ClaimRequest, Claimed, LEASE, LaneNews, LanePause, LeaseRef, Next, Settled, Settlement, Ticket};
+pub use claim::{
+    Claim, ClaimRequest, Claimed, LEASE, LaneNews, LanePause, LeaseRef, Next, Settled, Settlement, Ticket,
+};
 pub use command::{
-    CancelOutcome, NewReplay, Replay, ReplayFilter, ReplayState, RetryOutcome, MAX_REPLAY_RATE_PER_SECOND,
+    CancelOutcome, MAX_REPLAY_RATE_PER_SECOND, NewReplay, Replay, ReplayFilter, ReplayState, RetryOutcome,
 };
 pub use error::{StoreError, StoreErrorKind};
 pub use query::{
-    AttemptView, Counts, DeliveryFilter, DeliveryView, EventFilter, EventView, Page, Stats,
-    StoreInfo, MAX_PAGE,
+    AttemptView, Counts, DeliveryFilter, DeliveryView, EventFilter, EventView, MAX_PAGE, Page, Stats,
+    StoreInfo,
 };
 
 /// Most settlements that may wait for durability before `settle` makes its caller wait.
@@ -37,7 +39,10 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the store cannot promise durability: nothing of the batch may be reported as accepted.
-    fn accept(&self, batch: Vec<NewEvent>) -> BoxFuture<'_, Result<Vec<Result<Accepted, Rejection>>, StoreError>>;
+    fn accept(
+        &self,
+        batch: Vec<NewEvent>,
+    ) -> BoxFuture<'_, Result<Vec<Result<Accepted, Rejection>>, StoreError>>;
 
     /// Recovers expired leases and takes what is due, under the lanes' allowances, in fair turns.
     ///

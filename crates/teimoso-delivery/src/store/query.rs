@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Application, AttemptRecord, ContentType, DeadReason, DeliveryId, DeliveryState, EventId, EventType, Headers,
-    Millis, Mode, NextWhy, PolicyName,
+    Application, AttemptRecord, ContentType, DeadReason, DeliveryId, DeliveryState, EventId, EventType,
+    Headers, Millis, Mode, NextWhy, PolicyName,
 };
 
 /// Most rows of one page.
@@ -145,7 +145,8 @@ impl Counts {
     /// Whether every accepted delivery is accounted for exactly once.
     #[must_use]
     pub const fn conserved(&self) -> bool {
-        let kept = self.pending + self.in_flight + self.scheduled + self.delivered + self.dead + self.cancelled;
+        let kept =
+            self.pending + self.in_flight + self.scheduled + self.delivered + self.dead + self.cancelled;
         self.accepted == kept + self.expunged
     }
 }

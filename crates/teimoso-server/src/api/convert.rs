@@ -14,11 +14,11 @@ use teimoso_delivery::model::{
     Headers, IdempotencyKey, InvalidValue, MAX_HEADERS, Millis, Mode, NewEvent, PolicyName,
 };
 use teimoso_delivery::ports::{Clock, RefusedDestination};
+use teimoso_delivery::retry::{Preset, RetryPolicy, WaitSource};
 use teimoso_delivery::store::{
     Accepted, AttemptView, DeliveryFilter, DeliveryView, EventFilter, EventView, MAX_PAGE,
     MAX_REPLAY_RATE_PER_SECOND, NewReplay, Page, Replay, ReplayFilter, Stats, StoreInfo,
 };
-use teimoso_retry::{Preset, RetryPolicy, WaitSource};
 
 use super::header::{idempotency_key, single};
 use super::json::Text;

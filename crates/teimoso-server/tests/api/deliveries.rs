@@ -9,8 +9,8 @@ use teimoso_delivery::model::{
     AttemptNumber, AttemptRecord, DeadReason, DecisionName, ErrorKind, NextWhy, Nonce, PhaseTimings,
     Progress, ResponseRecord,
 };
+use teimoso_delivery::retry::{Fate, WaitSource};
 use teimoso_delivery::store::{Claim, ClaimRequest, Claimed, LaneNews, Next, Settlement, Store};
-use teimoso_retry::{Fate, WaitSource};
 
 use crate::server::{NOW, Server, text};
 

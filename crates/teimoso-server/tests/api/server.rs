@@ -10,13 +10,13 @@ use serde_json::Value;
 use teimoso_delivery::memory::MemoryStore;
 use teimoso_delivery::model::{ContentType, DeliveryId, Destination, EventId, Millis, NewEvent, ReplayId};
 use teimoso_delivery::ports::{Clock, Destinations, RefusedDestination};
+use teimoso_delivery::retry::{Preset, RetryPolicy};
 use teimoso_delivery::store::{
     Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
     EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement,
     Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 use teimoso_delivery::testkit::ManualClock;
-use teimoso_retry::{Preset, RetryPolicy};
 use teimoso_server::{ApiConfig, App};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};

@@ -140,7 +140,8 @@ fn page(
         looked += 1;
         let at = position(row)?;
         if fits(conn, row, wanted)?
-            && let Some(stored) = find(conn, rows::key(row, 0)?, ids)?.filter(|stored| wanted.takes(&stored.view))
+            && let Some(stored) =
+                find(conn, rows::key(row, 0)?, ids)?.filter(|stored| wanted.takes(&stored.view))
         {
             found.push(stored);
         }
@@ -192,9 +193,7 @@ fn list(conn: &Connection, ids: IdSpace, wanted: &Wanted) -> Result<(Vec<Stored>
         Some(state @ (Dead | Cancelled)) => {
             page(conn, ids, wanted, ENDED, &[&state.tag(), &wanted.from, &below], by_key)
         }
-        _ => {
-            page(conn, ids, wanted, ALL, &[&wanted.from, &below], by_key)
-        }
+        _ => page(conn, ids, wanted, ALL, &[&wanted.from, &below], by_key),
     }
 }
 
@@ -261,7 +260,8 @@ impl EmbeddedStore {
         let read = move |conn: &Connection| {
             let of_kind = |key: &Key| -> Result<bool> {
                 let Some(kind) = &kind else { return Ok(true) };
-                let sql = "SELECT e.type IS ?2 FROM delivery d JOIN event e ON e.id = d.event WHERE d.id = ?1";
+                let sql =
+                    "SELECT e.type IS ?2 FROM delivery d JOIN event e ON e.id = d.event WHERE d.id = ?1";
                 let found = conn.prepare_cached(sql)?.query_row((key.raw(), kind.as_str()), |row| row.get(0));
                 found.optional().map(|found| found.unwrap_or(false))
             };
@@ -317,11 +317,17 @@ mod tests {
 
     #[test]
     fn a_page_walks_an_index_in_its_order_and_sorts_nothing() {
-        assert_eq!(plan(UNFINISHED), [
-            "SEARCH s USING PRIMARY KEY ((lane,due,delivery)>(?,?,?))",
-            "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
-        ]);
-        assert_eq!(plan(ENDED), ["SEARCH delivery USING COVERING INDEX delivery_ended (state=? AND id>? AND id<?)"]);
+        assert_eq!(
+            plan(UNFINISHED),
+            [
+                "SEARCH s USING PRIMARY KEY ((lane,due,delivery)>(?,?,?))",
+                "SEARCH d USING INTEGER PRIMARY KEY (rowid=?)",
+            ]
+        );
+        assert_eq!(
+            plan(ENDED),
+            ["SEARCH delivery USING COVERING INDEX delivery_ended (state=? AND id>? AND id<?)"]
+        );
         assert_eq!(plan(ALL), ["SEARCH delivery USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"]);
     }
 
@@ -329,6 +335,9 @@ mod tests {
     fn one_delivery_is_found_by_keys_alone() {
         let steps = plan(SELECT);
         assert_eq!(steps.len(), 5);
-        assert!(steps.iter().all(|step| step.starts_with("SEARCH") && step.contains("PRIMARY KEY")), "{steps:?}");
+        assert!(
+            steps.iter().all(|step| step.starts_with("SEARCH") && step.contains("PRIMARY KEY")),
+            "{steps:?}"
+        );
     }
 }

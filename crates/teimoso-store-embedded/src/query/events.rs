@@ -54,7 +54,8 @@ fn list(
     below: i64,
 ) -> Result<(Vec<StoredEvent>, Option<i64>)> {
     let from = filter.since.map_or(0, |at| Key::first_at(at).raw());
-    let mut select = conn.prepare_cached("SELECT id, type FROM event WHERE id >= ?1 AND id < ?2 ORDER BY id DESC")?;
+    let mut select =
+        conn.prepare_cached("SELECT id, type FROM event WHERE id >= ?1 AND id < ?2 ORDER BY id DESC")?;
     let mut rows = select.query((from, below))?;
     let (mut found, mut looked) = (Vec::new(), 0);
     let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
@@ -117,7 +118,8 @@ impl EmbeddedStore {
             let Some(key) = event_key(conn, &id, ids)? else { return Ok(None) };
             let sql = "SELECT content_type, payload FROM event WHERE id = ?1";
             let row = |row: &Row<'_>| {
-                let content_type = row.get_ref(0)?.as_str_or_null()?.and_then(|text| ContentType::parse(text).ok());
+                let content_type =
+                    row.get_ref(0)?.as_str_or_null()?.and_then(|text| ContentType::parse(text).ok());
                 let payload = Bytes::copy_from_slice(row.get_ref(1)?.as_blob()?);
                 Ok((content_type.unwrap_or_default(), payload))
             };

@@ -59,27 +59,37 @@ impl Batch<'_> {
         Ok(Ok(Accepted { event: id, deliveries, replayed: false }))
     }
 
-    fn insert_event(&mut self, key: Key, event: &NewEvent, fanout: usize, address: Option<&str>) -> Result<()> {
+    fn insert_event(
+        &mut self,
+        key: Key,
+        event: &NewEvent,
+        fanout: usize,
+        address: Option<&str>,
+    ) -> Result<()> {
         let application = self.application(event)?;
         let name = match &event.id {
             Some(EventId::Named(name)) => Some(&**name),
             Some(EventId::Own(_)) | None => None,
         };
-        let content_type = Some(event.content_type.as_str()).filter(|text| *text != ContentType::default().as_str());
+        let content_type =
+            Some(event.content_type.as_str()).filter(|text| *text != ContentType::default().as_str());
         let headers = (!event.headers.is_empty()).then(|| event.headers.to_lines());
         let url = event.destination.as_ref().map(|destination| &*destination.url);
-        self.execute("INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)", (
-            key.raw(),
-            application,
-            i64::try_from(fanout).unwrap_or(i64::MAX),
-            name,
-            event.kind.as_ref().map(teimoso_delivery::model::EventType::as_str),
-            content_type,
-            headers,
-            event.policy.as_ref().map(teimoso_delivery::model::PolicyName::as_str),
-            url.filter(|url| Some(*url) != address),
-            &*event.payload,
-        ))
+        self.execute(
+            "INSERT INTO event VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            (
+                key.raw(),
+                application,
+                i64::try_from(fanout).unwrap_or(i64::MAX),
+                name,
+                event.kind.as_ref().map(teimoso_delivery::model::EventType::as_str),
+                content_type,
+                headers,
+                event.policy.as_ref().map(teimoso_delivery::model::PolicyName::as_str),
+                url.filter(|url| Some(*url) != address),
+                &*event.payload,
+            ),
+        )
     }
 
     /// Deliveries take the keys right after their event's, so that neither needs an index to the other.
@@ -126,7 +136,8 @@ impl Batch<'_> {
             let key = core.lanes.choose(&event.application, destination);
             match core.lanes.find(&key) {
                 Some(id) => {
-                    let address = core.lanes.key(id).map_or_else(|| key.address.clone(), |key| key.address.clone());
+                    let address =
+                        core.lanes.key(id).map_or_else(|| key.address.clone(), |key| key.address.clone());
                     return Ok(Ok((id, address)));
                 }
                 None => {

@@ -80,7 +80,11 @@ impl<'a> Batch<'a> {
 
     pub(super) fn delivery(&self, key: Key) -> Result<Option<DeliveryRow>> {
         use rusqlite::OptionalExtension;
-        let sql = concat!("SELECT d.state, d.lane, d.due, ", progress_columns!(), " FROM delivery d WHERE d.id = ?1");
+        let sql = concat!(
+            "SELECT d.state, d.lane, d.due, ",
+            progress_columns!(),
+            " FROM delivery d WHERE d.id = ?1"
+        );
         let read = |row: &rusqlite::Row<'_>| {
             let state = DeliveryState::from_tag(row.get(0)?);
             Ok(DeliveryRow {
@@ -103,11 +107,10 @@ impl<'a> Batch<'a> {
         at: Millis,
     ) -> Result<()> {
         if !was.state.is_final() {
-            self.execute("DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3", (
-                was.lane.0,
-                rows::raw_millis(was.due),
-                key.raw(),
-            ))?;
+            self.execute(
+                "DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3",
+                (was.lane.0, rows::raw_millis(was.due), key.raw()),
+            )?;
         }
         self.uncount(was);
         match resting {
@@ -160,31 +163,37 @@ impl<'a> Batch<'a> {
         }
         let sql = "UPDATE delivery SET state = ?2, reason = ?3, attempts = ?4, first_attempt_at = ?5,
             recoveries = ?6, finished_at = ?7 WHERE id = ?1";
-        self.execute(sql, (
-            key.raw(),
-            state.tag(),
-            reason,
-            progress.attempts,
-            progress.first_attempt_at.map(rows::raw_millis),
-            progress.recoveries,
-            rows::raw_millis(at),
-        ))
+        self.execute(
+            sql,
+            (
+                key.raw(),
+                state.tag(),
+                reason,
+                progress.attempts,
+                progress.first_attempt_at.map(rows::raw_millis),
+                progress.recoveries,
+                rows::raw_millis(at),
+            ),
+        )
     }
 
     fn due_again(&mut self, key: Key, lane: LaneId, due: Millis, progress: Progress) -> Result<()> {
         *resting_count(&mut self.counts, &progress) += 1;
         let sql = "UPDATE delivery SET state = ?2, due = ?3, why = ?4, attempts = ?5, budget_from = ?6,
             first_attempt_at = ?7, recoveries = ?8, reason = NULL, finished_at = NULL WHERE id = ?1";
-        self.execute(sql, (
-            key.raw(),
-            progress.resting_state().tag(),
-            rows::raw_millis(due),
-            progress.why.tag(),
-            progress.attempts,
-            progress.budget_from,
-            progress.first_attempt_at.map(rows::raw_millis),
-            progress.recoveries,
-        ))?;
+        self.execute(
+            sql,
+            (
+                key.raw(),
+                progress.resting_state().tag(),
+                rows::raw_millis(due),
+                progress.why.tag(),
+                progress.attempts,
+                progress.budget_from,
+                progress.first_attempt_at.map(rows::raw_millis),
+                progress.recoveries,
+            ),
+        )?;
         self.insert_due(lane, due, key)
     }
 
@@ -265,7 +274,8 @@ impl<'a> Batch<'a> {
         for taken in unreadable {
             let key = taken.key.raw();
             let pending = "SELECT attempts IS 0 FROM delivery WHERE id = ?1";
-            let pending = self.conn.prepare_cached(pending)?.query_row([key], |row| row.get(0)).unwrap_or(true);
+            let pending =
+                self.conn.prepare_cached(pending)?.query_row([key], |row| row.get(0)).unwrap_or(true);
             let resting = if pending { &mut self.counts.pending } else { &mut self.counts.scheduled };
             *resting = resting.saturating_sub(1);
             self.counts.dead += 1;
@@ -275,11 +285,10 @@ impl<'a> Batch<'a> {
                 why = CASE WHEN why BETWEEN 0 AND 8 THEN why ELSE 0 END WHERE id = ?1";
             let (dead, malformed) = (DeliveryState::Dead.tag(), DeadReason::Malformed.tag());
             self.execute(sql, (key, dead, malformed, rows::raw_millis(self.now)))?;
-            self.execute("DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3", (
-                taken.lane.0,
-                rows::raw_millis(taken.due),
-                key,
-            ))?;
+            self.execute(
+                "DELETE FROM due WHERE lane = ?1 AND due = ?2 AND delivery = ?3",
+                (taken.lane.0, rows::raw_millis(taken.due), key),
+            )?;
             self.execute("DELETE FROM leased WHERE delivery = ?1", [key])?;
             self.effects.push(Effect::Settled(taken.key));
         }
@@ -320,13 +329,16 @@ impl<'a> Batch<'a> {
 
     pub(super) fn save_lane(&self, lane: LaneId, record: LaneRecord) -> Result<()> {
         let sql = "UPDATE lane SET not_before = ?2, why = ?3, allowance = ?4, openings = ?5 WHERE id = ?1";
-        self.execute(sql, (
-            lane.0,
-            record.not_before.map(|(at, _)| rows::raw_millis(at)),
-            record.not_before.map(|(_, why)| pause_tag(why)),
-            record.allowance.map(std::num::NonZeroU32::get),
-            record.openings,
-        ))
+        self.execute(
+            sql,
+            (
+                lane.0,
+                record.not_before.map(|(at, _)| rows::raw_millis(at)),
+                record.not_before.map(|(_, why)| pause_tag(why)),
+                record.allowance.map(std::num::NonZeroU32::get),
+                record.openings,
+            ),
+        )
     }
 
     pub(super) fn save_counts(&mut self) -> Result<()> {
@@ -337,15 +349,18 @@ impl<'a> Batch<'a> {
         let raw = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let sql = "UPDATE counter SET accepted = ?1, pending = ?2, scheduled = ?3, delivered = ?4, dead = ?5,
             cancelled = ?6, expunged = ?7 WHERE id = 1";
-        self.execute(sql, (
-            raw(c.accepted),
-            raw(c.pending),
-            raw(c.scheduled),
-            raw(c.delivered),
-            raw(c.dead),
-            raw(c.cancelled),
-            raw(c.expunged),
-        ))
+        self.execute(
+            sql,
+            (
+                raw(c.accepted),
+                raw(c.pending),
+                raw(c.scheduled),
+                raw(c.delivered),
+                raw(c.dead),
+                raw(c.cancelled),
+                raw(c.expunged),
+            ),
+        )
     }
 
     /// The crash windows just before the commit.

@@ -23,7 +23,8 @@ use rusqlite::Connection;
 use teimoso_delivery::lanes::Taken;
 use teimoso_delivery::model::{DeliveryId, Key, Millis, NewEvent, ReplayId};
 use teimoso_delivery::store::{
-    Accepted, CancelOutcome, NewReplay, Rejection, Replay, RetryOutcome, Settlement, StoreError, StoreErrorKind,
+    Accepted, CancelOutcome, NewReplay, Rejection, Replay, RetryOutcome, Settlement, StoreError,
+    StoreErrorKind,
 };
 use tokio::sync::oneshot;
 
@@ -101,10 +102,7 @@ impl Op {
                 shared.note_saved(batch.len());
                 drop(reply.send(Err(error)));
             }
-            Self::Start(_, reply)
-            | Self::Recover(_, reply)
-            | Self::Bury(_, reply)
-            | Self::Refill(reply) => {
+            Self::Start(_, reply) | Self::Recover(_, reply) | Self::Bury(_, reply) | Self::Refill(reply) => {
                 drop(reply.send(Err(error)));
             }
             Self::Cancel(_, reply) => drop(reply.send(Err(error))),

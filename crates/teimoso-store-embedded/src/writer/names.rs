@@ -108,7 +108,13 @@ impl Names {
         Ok(None)
     }
 
-    pub(super) fn remember(&mut self, conn: &Connection, event: &NewEvent, key: Key, now: Millis) -> Result<()> {
+    pub(super) fn remember(
+        &mut self,
+        conn: &Connection,
+        event: &NewEvent,
+        key: Key,
+        now: Millis,
+    ) -> Result<()> {
         for (digest, _) in digests(event) {
             let hour = hour_of(now);
             if self.hours.last() != Some(&hour) && !self.hours.contains(&hour) {
@@ -147,7 +153,9 @@ impl Names {
 }
 
 fn hours(conn: &Connection) -> Result<Vec<u64>> {
-    let mut names = conn.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'name\\_%' ESCAPE '\\'")?;
+    let mut names = conn.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'name\\_%' ESCAPE '\\'",
+    )?;
     let names = names.query_map([], |row| row.get::<_, String>(0))?;
     Ok(names.collect::<Result<Vec<_>>>()?.iter().filter_map(|name| hour_of_table(name)).collect())
 }

@@ -38,7 +38,8 @@ const COLUMNS: &str =
     "id, state, reason, since, until, rate, cursor, estimated, done, failed, created_at, finished_at";
 
 fn filter(row: &Row<'_>) -> Result<ReplayFilter> {
-    let instant = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(rows::millis));
+    let instant =
+        |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(rows::millis));
     Ok(ReplayFilter {
         reason: row.get::<_, Option<u8>>(2)?.and_then(DeadReason::from_tag),
         since: instant(3)?,
@@ -76,8 +77,7 @@ const READ_ON: &str = "SELECT id, reason FROM delivery
 
 /// How many dead letters a filter takes now. A count over the dead only; for readers.
 pub(crate) fn estimate(conn: &Connection, filter: &ReplayFilter) -> Result<u64> {
-    let mut select =
-        conn.prepare_cached(ESTIMATE)?;
+    let mut select = conn.prepare_cached(ESTIMATE)?;
     let (from, until) = bounds(filter);
     let mut rows = select.query((DeliveryState::Dead.tag(), from, until))?;
     let mut count = 0;
@@ -94,7 +94,9 @@ fn bounds(filter: &ReplayFilter) -> (i64, i64) {
 
 fn takes(filter: &ReplayFilter, row: &Row<'_>) -> Result<bool> {
     let reason = row.get::<_, Option<u8>>(1)?.and_then(DeadReason::from_tag);
-    Ok(reason.is_some_and(|reason| Key::from_raw(row.get(0).unwrap_or(-1)).is_some_and(|key| filter.takes(reason, key.at()))))
+    Ok(reason.is_some_and(|reason| {
+        Key::from_raw(row.get(0).unwrap_or(-1)).is_some_and(|key| filter.takes(reason, key.at()))
+    }))
 }
 
 impl Replays {
@@ -184,20 +186,29 @@ impl Job {
 }
 
 impl Batch<'_> {
-    pub(super) fn start_replay(&mut self, replays: &mut Replays, order: NewReplay, estimated: u64) -> Result<()> {
+    pub(super) fn start_replay(
+        &mut self,
+        replays: &mut Replays,
+        order: NewReplay,
+        estimated: u64,
+    ) -> Result<()> {
         let key = self.shared.keys.next(self.now);
         let filter = order.filter;
-        let sql = format!("INSERT INTO replay({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, -1, ?7, 0, 0, ?8, NULL)");
-        self.execute(&sql, (
-            key.raw(),
-            ReplayState::Running.tag(),
-            filter.reason.map(DeadReason::tag),
-            filter.since.map(rows::raw_millis),
-            filter.until.map(rows::raw_millis),
-            order.rate,
-            i64::try_from(estimated).unwrap_or(i64::MAX),
-            rows::raw_millis(self.now),
-        ))?;
+        let sql =
+            format!("INSERT INTO replay({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, -1, ?7, 0, 0, ?8, NULL)");
+        self.execute(
+            &sql,
+            (
+                key.raw(),
+                ReplayState::Running.tag(),
+                filter.reason.map(DeadReason::tag),
+                filter.since.map(rows::raw_millis),
+                filter.until.map(rows::raw_millis),
+                order.rate,
+                i64::try_from(estimated).unwrap_or(i64::MAX),
+                rows::raw_millis(self.now),
+            ),
+        )?;
         let allowance = u64::from(order.rate) * 1_000 / 20;
         replays.running.push(Job {
             key,

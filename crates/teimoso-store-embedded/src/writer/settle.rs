@@ -61,12 +61,7 @@ fn was(core: &crate::core::Core, settling: &Settling) -> Option<Was> {
     let leased = core.leases.get(&settling.key)?;
     let progress = leased.progress?;
     Some(Was {
-        row: DeliveryRow {
-            state: progress.resting_state(),
-            lane: leased.lane,
-            due: leased.due,
-            progress,
-        },
+        row: DeliveryRow { state: progress.resting_state(), lane: leased.lane, due: leased.due, progress },
         journaled: leased.journaled,
         cancel_wished: leased.cancel_wished,
         lane_record: settling.lane_changed.then(|| core.lanes.record(leased.lane)),

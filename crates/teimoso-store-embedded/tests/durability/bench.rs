@@ -13,12 +13,12 @@ use teimoso_delivery::model::{
     PhaseTimings, ResponseRecord,
 };
 use teimoso_delivery::ports::Clock;
+use teimoso_delivery::retry::{Fate, WaitSource};
 use teimoso_delivery::store::{
     Accepted, AttemptView, CancelOutcome, Claim, ClaimRequest, Claimed, Counts, DeliveryFilter, DeliveryView,
     EventFilter, EventView, LEASE, LaneNews, LanePause, MAX_PAGE, Next, Settlement, Stats, Store, StoreError,
 };
 use teimoso_delivery::testkit::{ManualClock, Offer, SeededEntropy};
-use teimoso_delivery::retry::{Fate, WaitSource};
 use teimoso_store_embedded::{EmbeddedStore, OpenError, Options};
 use tempfile::TempDir;
 

@@ -15,11 +15,11 @@ use teimoso_delivery::model::{
     AttemptRecord, ContentType, DeadReason, DecisionName, DeliveryState, ErrorKind, EventId, Header, Headers,
     Millis, Mode, NextWhy,
 };
+use teimoso_delivery::retry::{Fate, Nack, Proof, Refusal, WaitSource, Why};
 use teimoso_delivery::store::{
     CancelOutcome, DeliveryFilter, DeliveryView, LaneNews, NewReplay, Next, ReplayFilter, Store,
 };
 use teimoso_delivery::testkit::offer;
-use teimoso_delivery::retry::{Fate, Nack, Proof, Refusal, WaitSource, Why};
 
 use super::bench::{End, Home, Open, START, again_at, run};
 

@@ -102,10 +102,14 @@ fn a_drain_that_cannot_save_on_a_full_disk_ends_and_says_how_much_is_repeated() 
     serving.signal("TERM");
     let ended = serving.ended();
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains(" could not be saved and will be attempted again: no room left"), "{ended:?}");
+    assert!(
+        ended.stderr.contains(" could not be saved and will be attempted again: no room left"),
+        "{ended:?}"
+    );
 
     let serving = serve(directory.path()).args(&["--max-store-size", "32MiB"]).run();
-    let counts = until("all were attempted", || Some(serving.api.counts()).filter(|counts| counts.scheduled == 150));
+    let counts =
+        until("all were attempted", || Some(serving.api.counts()).filter(|counts| counts.scheduled == 150));
     counts.assert_conserved();
     assert_eq!(counts.accepted, accepted);
 }
