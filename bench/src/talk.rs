@@ -50,7 +50,7 @@ impl Talk {
 
     /// Asks for a path.
     pub fn get(&mut self, path: &str) -> Result<Answer> {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         self.reader.get_mut().write_all(request.as_bytes()).doing("send a request")?;
         self.answer()
     }

@@ -74,7 +74,7 @@ fn batch(server: SocketAddr, events: &Events, numbers: Range<u64>, keep: bool) -
 fn write(mut to: TcpStream, events: &Events, numbers: Range<u64>) -> Result<()> {
     let length: usize = numbers.clone().map(|number| events.len(number) + 1).sum();
     let mut piece = format!(
-        "POST /v1/events/batch HTTP/1.1\r\nhost: bench\r\ncontent-type: application/x-ndjson\r\ncontent-length: {length}\r\n\r\n"
+        "POST /v1/events/batch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\ncontent-length: {length}\r\n\r\n"
     )
     .into_bytes();
     for number in numbers {

@@ -63,7 +63,7 @@ async fn produce(server: SocketAddr, events: Rc<Events>, next: Rc<Cell<u64>>, co
 /// An event as a whole request.
 pub fn write_request(events: &Events, number: u64, stamp_micros: u64, to: &mut Vec<u8>) {
     to.extend_from_slice(
-        b"POST /v1/events HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: ",
+        b"POST /v1/events HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ",
     );
     to.extend_from_slice(events.len(number).to_string().as_bytes());
     to.extend_from_slice(b"\r\n\r\n");

@@ -9,7 +9,7 @@
 //! in_flight ─process dies─▶ due again, the third time dead `poison`; at-most-once: dead `ambiguous`
 //! ```
 //!
-//! One file per question: [`conclude`] after an attempt, [`recover`] after a death, [`command`] when a
+//! One file per question: [`conclude`] after an attempt, [`recover`] after a death, `command` when a
 //! person asks. Deliberately absent: stores, clocks, sockets.
 
 mod command;
