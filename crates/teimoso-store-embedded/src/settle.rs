@@ -2,7 +2,7 @@
 
 use teimoso_delivery::model::Millis;
 use teimoso_delivery::store::{
-    LanePause, LeaseRef, MAX_UNSAVED_SETTLEMENTS, Settled, Settlement, StoreError, Ticket,
+    LanePause, LeaseRef, MAX_UNSAVED_SETTLEMENTS, Next, Settled, Settlement, StoreError, Ticket,
 };
 use tokio::sync::oneshot;
 
@@ -36,6 +36,7 @@ impl EmbeddedStore {
         }
         leased.settling = true;
         let lane = leased.lane;
+        core.lanes.hear_answer(lane, matches!(settlement.next, Next::Delivered));
         let lane_record = core.lanes.release(lane, settlement.news, settlement.at);
         if let Some((until, why)) = lane_record.and_then(|record| record.not_before) {
             let address = core.lanes.key(lane).map(|key| key.address.clone());

@@ -21,6 +21,11 @@ pub const MAX_URL_LANES: usize = 10_000;
 /// Most lanes in all (G11).
 pub const MAX_LANES: usize = 100_000;
 
+/// Of so many slots one is kept from the second and later attempts of a lane that does not answer (yet) …
+const RESERVED_FROM_MORE: usize = 8;
+/// … and one of so many from its first: what is left is for lanes that answer.
+const RESERVED_FROM_FIRST: usize = 16;
+
 /// A lane's number within its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId(pub u32);
@@ -99,6 +104,8 @@ struct Lane<K> {
     queue: DueQueue<K>,
     health: Health,
     in_flight: u32,
+    /// Its last attempt was answered as it should be.
+    answers: bool,
     place: Place,
 }
 
@@ -130,6 +137,7 @@ pub struct Lanes<K> {
     by_share: Vec<LaneId>,
     thirsty: BTreeSet<LaneId>,
     in_memory: usize,
+    in_flight: usize,
 }
 
 impl<K: Copy + Ord + Hash> Lanes<K> {
@@ -147,6 +155,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
             by_share: Vec::new(),
             thirsty: BTreeSet::new(),
             in_memory: 0,
+            in_flight: 0,
         }
     }
 
@@ -236,6 +245,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
             queue: DueQueue::new(horizon),
             health: Health::from_record(record),
             in_flight: 0,
+            answers: false,
             place: Place::Nowhere,
         };
         self.lanes[index] = Some(Box::new(lane));
@@ -278,7 +288,8 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     /// Takes up to `want` due entries in fair turns, each holding a slot of its lane.
     ///
     /// `free` is the free slots of who asks: a lane holds at most min(its cap, half of what is free and
-    /// its own), at least one, so that however many lanes hang, some slots stay free (G9).
+    /// its own), at least one, and the last slots of all are for lanes that answer: however many lanes
+    /// hang, those that work find slots (G9).
     pub fn take(&mut self, now: Millis, want: usize, free: usize) -> Vec<Taken<K>> {
         self.ready_timers(now);
         for id in std::mem::take(&mut self.by_share) {
@@ -290,8 +301,7 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
             let Some(turn) = self.turns.pop_front() else { break };
             if let Some(id) = self.rings[turn].lanes.pop_front() {
                 self.put(id, Place::Nowhere);
-                let free = u32::try_from(free.saturating_sub(taken.len())).unwrap_or(u32::MAX);
-                taken.extend(self.take_from(id, now, free));
+                taken.extend(self.take_from(id, now, free.saturating_sub(taken.len())));
             }
             let ring = &mut self.rings[turn];
             ring.queued = !ring.lanes.is_empty();
@@ -303,8 +313,12 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
     }
 
     /// One entry of a lane whose turn it is; the lane then goes where it waits for its next turn.
-    fn take_from(&mut self, id: LaneId, now: Millis, free: u32) -> Option<Taken<K>> {
+    fn take_from(&mut self, id: LaneId, now: Millis, free: usize) -> Option<Taken<K>> {
         let cap = self.limits.per_lane_in_flight;
+        let slots = free + self.in_flight;
+        let (for_first, for_more) = (slots / RESERVED_FROM_FIRST, slots / RESERVED_FROM_MORE);
+        let (no_first, no_more) = (free < for_first, free < for_more);
+        let free = u32::try_from(free).unwrap_or(u32::MAX);
         let lane = self.lane_mut(id)?;
         let (due, _) = lane.queue.head()?;
         if due > now || lane.health.not_before().is_some_and(|at| at > now) {
@@ -315,24 +329,35 @@ impl<K: Copy + Ord + Hash> Lanes<K> {
             return None;
         }
         let share = free.saturating_add(lane.in_flight) / 2;
-        if lane.in_flight >= share.max(1) {
+        let scarce = if lane.in_flight == 0 { no_first } else { no_more };
+        if lane.in_flight >= share.max(1) || (scarce && !lane.answers) {
             self.put(id, Place::Share);
             return None;
         }
         let (due, key) = lane.queue.pop()?;
         lane.in_flight += 1;
         self.in_memory -= 1;
+        self.in_flight += 1;
         self.note_thirst(id);
         self.place(id, now);
         Some(Taken { lane: id, due, key })
+    }
+
+    /// Hears before a release whether the attempt was answered as it should be.
+    pub fn hear_answer(&mut self, id: LaneId, answered: bool) {
+        if let Some(lane) = self.lane_mut(id) {
+            lane.answers = answered;
+        }
     }
 
     /// Frees a slot and hears how it went; returns the lane's record when it must be kept anew.
     pub fn release(&mut self, id: LaneId, news: LaneNews, now: Millis) -> Option<LaneRecord> {
         let cap = self.limits.per_lane_in_flight;
         let lane = self.lane_mut(id)?;
+        let held = lane.in_flight > 0;
         lane.in_flight = lane.in_flight.saturating_sub(1);
         let changed = lane.health.hear(news, now, cap);
+        self.in_flight -= usize::from(held);
         self.place(id, now);
         changed
     }

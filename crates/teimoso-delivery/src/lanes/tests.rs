@@ -189,8 +189,25 @@ fn g9_however_many_lanes_hang_a_healthy_one_finds_slots() {
             taken => held += taken,
         }
     }
-    assert!(held >= 900, "{held} are put to use");
+    assert!(held >= 850, "{held} are put to use");
     let free = 1_024 - held;
     lanes.push(LaneId(64), at(1), 99_999, at(1));
     assert_eq!(keys(&lanes.take(at(1), free.min(256), free)), [99_999]);
+}
+
+#[test]
+fn g9_more_hanging_lanes_than_slots_leave_some_to_those_that_answer() {
+    let names: Vec<String> = (0..1_501).map(|n| format!("http://{n}")).collect();
+    let names: Vec<(&str, &str)> = names.iter().map(|name| ("a", name.as_str())).collect();
+    let mut lanes = lanes(Limits::default(), &names);
+    let healthy = LaneId(1_500);
+    lanes.push(healthy, at(0), 9_000, at(0));
+    assert_eq!(keys(&lanes.take(at(0), 1, 1_024)), [9_000]);
+    lanes.hear_answer(healthy, true);
+    lanes.release(healthy, LaneNews::Neutral, at(0));
+    (0..1_500).for_each(|n| lanes.push(LaneId(n), at(1), n, at(1)));
+    let held = lanes.take(at(1), 1_024, 1_024).len();
+    assert_eq!(held, 1_024 - 1_024 / 16 + 1);
+    (0..16).for_each(|n| lanes.push(healthy, at(2), 9_001 + n, at(2)));
+    assert_eq!(lanes.take(at(2), 1_024 - held, 1_024 - held).len(), 16);
 }

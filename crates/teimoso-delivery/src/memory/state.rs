@@ -212,6 +212,7 @@ impl State {
         if let (Some(row), Some(record)) = (self.deliveries.get_mut(&key), record) {
             row.attempts.push(*record);
         }
+        self.lanes.hear_answer(lane, matches!(next, Next::Delivered));
         let pause = self.release(lane, news, at);
         self.rest(key, next, progress, at);
         pause

@@ -92,7 +92,7 @@ fn g5_two_engines_on_one_store_share_the_work_and_send_nothing_twice() {
         let engines = [world.start_with(&patient(), limits), world.start_with(&patient(), limits)];
         world.pass(Duration::from_millis(20)).await;
         // Both are at work; a few slots stay free for lanes that have none (G9).
-        assert!((90..=100).contains(&world.wire.open()), "{} in flight", world.wire.open());
+        assert!((80..=100).contains(&world.wire.open()), "{} in flight", world.wire.open());
         world.until(|counts| counts.delivered == 400).await;
         world.stop.notify_waiters();
         for engine in engines {
