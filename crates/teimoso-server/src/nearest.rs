@@ -20,19 +20,26 @@ pub(crate) fn suggestion(wrong: &str, candidates: &[&str]) -> String {
     }
 }
 
-/// Levenshtein distance over bytes.
+/// Edit distance over bytes: a letter inserted, left out or replaced, or two neighbours swapped, is one edit
+/// (optimal string alignment).
 fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let substituted = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut edits = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+            if swapped {
+                edits = edits.min(before_last[j - 2] + 1);
+            }
+            row.push(edits);
         }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -46,6 +53,17 @@ mod tests {
         assert_eq!(nearest("playload", NAMES), Some("payload"));
         assert_eq!(nearest("idempotencyKey", NAMES), Some("idempotency_key"));
         assert_eq!(nearest("uri", NAMES), Some("url"));
+        assert_eq!(nearest("ulr", NAMES), Some("url"));
+        assert_eq!(nearest("tpye", NAMES), Some("type"));
+    }
+
+    #[test]
+    fn edits_are_counted_one_by_one() {
+        let cases =
+            [("", "", 0), ("", "ab", 2), ("ab", "ba", 1), ("abc", "acb", 1), ("kitten", "sitting", 3)];
+        for (a, b, edits) in cases {
+            assert_eq!((distance(a, b), distance(b, a)), (edits, edits), "{a} {b}");
+        }
     }
 
     #[test]

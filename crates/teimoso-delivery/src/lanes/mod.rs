@@ -4,6 +4,7 @@
 //! Time comes in as an argument.
 
 mod health;
+mod limits;
 mod queue;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -13,13 +14,9 @@ use crate::model::{Application, Destination, LaneKey, LaneRecord, Millis};
 use crate::store::LaneNews;
 use health::Health;
 pub use health::{FAILURES_SPAN, FAILURES_TO_OPEN, FIRST_PAUSE, LONGEST_PAUSE};
+pub use limits::{Limits, MAX_LANES, MAX_URL_LANES};
 use queue::DueQueue;
 pub use queue::Horizon;
-
-/// Most lanes of implicit endpoints that are named by URL; later ones are named by origin.
-pub const MAX_URL_LANES: usize = 10_000;
-/// Most lanes in all (G11).
-pub const MAX_LANES: usize = 100_000;
 
 /// Of so many slots one is kept from the second and later attempts of a lane that does not answer (yet) …
 const RESERVED_FROM_MORE: usize = 8;
@@ -29,38 +26,6 @@ const RESERVED_FROM_FIRST: usize = 16;
 /// A lane's number within its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId(pub u32);
-
-/// Bounds, each with a default (G11).
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Most deliveries of one lane in flight.
-    pub per_lane_in_flight: u32,
-    /// Due entries of one lane kept in memory (up to twice as many between two trims).
-    pub memory_per_lane: usize,
-    /// Due entries kept in memory in all; past it every lane keeps [`Limits::CROWDED_LANE`].
-    pub memory_total: usize,
-    /// See [`MAX_URL_LANES`].
-    pub max_url_lanes: usize,
-    /// See [`MAX_LANES`].
-    pub max_lanes: usize,
-}
-
-impl Limits {
-    /// Due entries a lane keeps when memory is short.
-    pub const CROWDED_LANE: usize = 64;
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            per_lane_in_flight: 16,
-            memory_per_lane: 4_096,
-            memory_total: 1 << 20,
-            max_url_lanes: MAX_URL_LANES,
-            max_lanes: MAX_LANES,
-        }
-    }
-}
 
 /// An entry that was taken: its lane's slot is held until [`Lanes::release`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
