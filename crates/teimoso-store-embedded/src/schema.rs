@@ -29,6 +29,10 @@ pub(crate) const FORMAT: i32 = 1;
 /// How long the writer waits for somebody else's lock: a backup, a shell.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The log's file is started over in place. What a lingering reader made it grow to beyond this goes back to
+/// the disk: one and a half times the length at which it is started over.
+const LOG_BYTES_KEPT: u32 = 96 << 20;
+
 /// States of `delivery` that an index finds: only the ended ones a person looks for. Written on terminal
 /// transitions only, so the hot path never touches it.
 const FORMAT_1: &str = "
@@ -111,8 +115,9 @@ fn prepare(conn: &Connection, path: &Path) -> Result<(), Prepare> {
     }
     conn.execute_batch("PRAGMA synchronous = FULL;")?;
     // Checkpoints run off the commit path. A short busy time covers their last moment.
-    conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384;")?;
+    conn.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -8192;")?;
     conn.execute_batch("PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF;")?;
+    conn.execute_batch(&format!("PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"))?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
     // About forty statements, and one more for every hour in which a name is recognised.
     conn.set_prepared_statement_cache_capacity(128);
