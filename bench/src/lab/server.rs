@@ -31,7 +31,6 @@ pub struct Server {
     pub address: SocketAddr,
     /// From its start to the line that says it is ready.
     pub ready_after: Duration,
-    talk: Talk,
     sent: u64,
     delivered: u64,
 }
@@ -65,7 +64,7 @@ impl Lab {
         let said = process.child().stderr.take().ok_or_else(|| Trouble::new("teimoso has no stderr"))?;
         let address = hear(said)?;
         let ready_after = began.elapsed();
-        Ok(Server { process, address, ready_after, talk: Talk::to(address)?, sent: 0, delivered: 0 })
+        Ok(Server { process, address, ready_after, sent: 0, delivered: 0 })
     }
 }
 
@@ -90,12 +89,13 @@ fn hear(said: ChildStderr) -> Result<SocketAddr> {
 }
 
 impl Server {
-    /// Asks the API for JSON.
+    /// Asks the API for JSON, on a connection of its own: between two questions may lie minutes, and a server closes
+    /// what is idle.
     ///
     /// # Errors
     /// When it does not answer 200.
-    pub fn json(&mut self, path: &str) -> Result<serde_json::Value> {
-        self.talk.json(path)
+    pub fn json(&self, path: &str) -> Result<serde_json::Value> {
+        Talk::to(self.address)?.json(path)
     }
 
     /// Sends so many events as batches and waits for the answers.

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use foldhash::fast::RandomState;
 use teimoso_delivery::lanes::{LaneId, Lanes, Limits, Thirst};
 use teimoso_delivery::model::{Event, Key, Millis, Nonce, Progress};
 use teimoso_delivery::store::Counts;
@@ -50,7 +51,7 @@ pub(crate) struct Fresh {
 #[derive(Debug)]
 pub(crate) struct Core {
     pub lanes: Lanes<Key>,
-    pub leases: HashMap<Key, Leased>,
+    pub leases: HashMap<Key, Leased, RandomState>,
     pub counts: Counts,
     /// Claimed since the last commit and perhaps not yet in `leased`.
     pub journal: Vec<Key>,
@@ -62,7 +63,7 @@ pub(crate) struct Core {
     pub last_claim: Option<Nonce>,
     /// No lease ends before this; it lags behind renewals, and is found anew when it has passed.
     pub earliest_lease_end: Millis,
-    fresh: HashMap<Key, Fresh>,
+    fresh: HashMap<Key, Fresh, RandomState>,
     fresh_bytes: usize,
     /// When each fresh event was kept, oldest first; those claimed meanwhile are skipped.
     fresh_since: VecDeque<(Millis, Key)>,
@@ -72,14 +73,14 @@ impl Core {
     pub(crate) fn new(counts: Counts, limits: Limits) -> Self {
         Self {
             lanes: Lanes::new(limits),
-            leases: HashMap::new(),
+            leases: HashMap::default(),
             counts,
             journal: Vec::new(),
             unjournal: Vec::new(),
             refilling: false,
             last_claim: None,
             earliest_lease_end: Millis::MAX,
-            fresh: HashMap::new(),
+            fresh: HashMap::default(),
             fresh_bytes: 0,
             fresh_since: VecDeque::new(),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rusqlite::types::Type;
-use rusqlite::{CachedStatement, Connection, Result, Row};
+use rusqlite::{Connection, Result, Row};
 use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
     Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId,
@@ -135,14 +135,15 @@ fn duration(micros: i64) -> Duration {
 }
 
 /// Writes an attempt; of a 2xx mostly numbers.
-pub(crate) fn insert_attempt(
-    insert: &mut CachedStatement<'_>,
+/// The values of [`INSERT_ATTEMPT`].
+pub(crate) fn with_attempt(
     delivery: Key,
     attempt: &AttemptRecord,
-) -> Result<usize> {
+    insert: impl FnOnce(&[&dyn rusqlite::ToSql]) -> Result<()>,
+) -> Result<()> {
     let timings = &attempt.timings;
     let response = attempt.response.as_deref();
-    insert.execute(rusqlite::params![
+    insert(rusqlite::params![
         delivery.raw(),
         attempt.number.get(),
         raw_millis(attempt.started_at),

@@ -10,6 +10,7 @@ use teimoso_delivery::model::{DeadReason, DeliveryState, Key, LaneKey, LaneRecor
 use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome};
 
 use super::Op;
+use super::statements::Statements;
 use crate::core::{Fresh, resting_count};
 use crate::fault;
 use crate::rows::{self, lane_columns, progress_columns};
@@ -46,6 +47,7 @@ pub(super) struct DeliveryRow {
 /// See the module's documentation.
 pub(super) struct Batch<'a> {
     pub conn: &'a Connection,
+    statements: Statements<'a>,
     pub shared: &'a Shared,
     pub now: Millis,
     pub counts: Counts,
@@ -65,6 +67,7 @@ impl<'a> Batch<'a> {
         let counts = shared.core().counts;
         Self {
             conn,
+            statements: Statements::new(conn),
             shared,
             now,
             counts,
@@ -201,8 +204,8 @@ impl<'a> Batch<'a> {
         self.execute("INSERT INTO due VALUES (?1, ?2, ?3)", (lane.0, rows::raw_millis(due), key.raw()))
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
-        self.conn.prepare_cached(sql)?.execute(params).map(drop)
+    pub(super) fn execute(&self, sql: &'static str, params: impl rusqlite::Params) -> Result<()> {
+        self.statements.execute(sql, params)
     }
 
     /// Takes a delivery out of the due index before the commit, so that nobody claims it meanwhile.

@@ -14,6 +14,7 @@ mod refill;
 mod replay;
 mod room;
 mod settle;
+mod statements;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

@@ -196,19 +196,16 @@ impl Batch<'_> {
         let filter = order.filter;
         let sql =
             format!("INSERT INTO replay({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, -1, ?7, 0, 0, ?8, NULL)");
-        self.execute(
-            &sql,
-            (
-                key.raw(),
-                ReplayState::Running.tag(),
-                filter.reason.map(DeadReason::tag),
-                filter.since.map(rows::raw_millis),
-                filter.until.map(rows::raw_millis),
-                order.rate,
-                i64::try_from(estimated).unwrap_or(i64::MAX),
-                rows::raw_millis(self.now),
-            ),
-        )?;
+        self.conn.prepare_cached(&sql)?.execute((
+            key.raw(),
+            ReplayState::Running.tag(),
+            filter.reason.map(DeadReason::tag),
+            filter.since.map(rows::raw_millis),
+            filter.until.map(rows::raw_millis),
+            order.rate,
+            i64::try_from(estimated).unwrap_or(i64::MAX),
+            rows::raw_millis(self.now),
+        ))?;
         let allowance = u64::from(order.rate) * 1_000 / 20;
         replays.running.push(Job {
             key,

@@ -52,8 +52,7 @@ impl Batch<'_> {
 
     fn record(&self, key: Key, settlement: &Settlement) -> Result<()> {
         let Some(attempt) = &settlement.record else { return Ok(()) };
-        let mut insert = self.conn.prepare_cached(rows::INSERT_ATTEMPT)?;
-        rows::insert_attempt(&mut insert, key, attempt).map(drop)
+        rows::with_attempt(key, attempt, |params| self.execute(rows::INSERT_ATTEMPT, params))
     }
 }
 
