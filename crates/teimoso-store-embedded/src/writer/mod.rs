@@ -1,7 +1,7 @@
 //! The writer: one OS thread owns the write connection and commits whatever is queued, together.
 //!
 //! No artificial delay for anyone who waits: while one commit is being synced the next batch forms by
-//! itself. Settlements, which nobody waits for, gather for five milliseconds when they are alone. Accepts,
+//! itself. Settlements, which nobody waits for, gather for two milliseconds when they are alone. Accepts,
 //! settlements, commands and attempt records share the commit. A failed commit answers an error to its
 //! whole batch; settlements are kept and committed first when the disk has room again.
 
@@ -46,7 +46,7 @@ const BATCH_BYTES: usize = 4 << 20;
 /// A claim that is settled sooner than this leaves no row in `leased`.
 const JOURNAL_LINGER: Duration = Duration::from_millis(5);
 /// Settlements alone wait this long for others: nobody waits for them, and a larger commit is cheaper.
-const SETTLE_LINGER: Duration = Duration::from_millis(5);
+const SETTLE_LINGER: Duration = Duration::from_millis(2);
 /// How often a full disk is tried again.
 const FULL_RETRY: Duration = Duration::from_secs(1);
 
