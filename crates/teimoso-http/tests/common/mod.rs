@@ -1,6 +1,10 @@
 //! Raw TCP peers that play one script per connection; absent: any HTTP library, which would not misbehave on demand.
 #![expect(dead_code, reason = "each test binary uses its own part")]
 
+pub mod exchanges;
+pub mod frames;
+pub mod tls;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -138,8 +138,9 @@ const fn error_kind(kind: teimoso_http::ErrorKind) -> Option<ErrorKind> {
         Wire::Http3xx => ErrorKind::Http3xx,
         Wire::Http4xx => ErrorKind::Http4xx,
         Wire::Http5xx => ErrorKind::Http5xx,
-        // Nothing went wrong on the wire: the fate `refused` and the dead reason `invalid_destination` say it all.
-        Wire::InvalidDestination => return None,
+        // Nothing went wrong on the wire: the fate `refused` and the dead reason `invalid_destination` say it all. A
+        // payload is bytes that are there, so it cannot fail while it is sent.
+        Wire::InvalidDestination | Wire::InvalidHeader | Wire::RequestBody => return None,
     })
 }
 

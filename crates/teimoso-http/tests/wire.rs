@@ -1,4 +1,4 @@
-//! What a peer does to a connection, and the fate that follows: over real sockets, row by row.
+//! One attempt over real sockets: what a peer does to a connection, and the fate that follows.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod common;
