@@ -71,3 +71,7 @@ bench-store *flags:
 # Count the instructions of the hot paths with callgrind; more than 10 % away from bench/instructions.json fails
 instructions *flags:
     cargo run --release --locked -p teimoso-bench -- instructions {{ flags }}
+
+# Play the fault matrix against other clients that retry, and print how often the peer executed one POST
+compare-clients:
+    cargo run --locked --manifest-path bench/others/Cargo.toml --target-dir target/others

@@ -171,7 +171,7 @@ async fn attempts(times: u64, sink: std::net::SocketAddr) -> Result<()> {
         limits: AttemptLimits::default(),
     };
     for _ in 0..times {
-        let attempt = transport.attempt(&request).await;
+        let attempt = transport.attempt(request.clone()).await;
         if attempt.status() != Some(200) {
             return Err(Trouble::new(format!("an attempt ended with {:?}", attempt.fate)));
         }

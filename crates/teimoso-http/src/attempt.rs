@@ -80,7 +80,7 @@ pub struct Attempt {
     pub error: Option<AttemptError>,
     /// How long the phases took.
     pub timings: Timings,
-    /// The address that was connected to, or that the last connection was tried with.
+    /// The address that was connected to, or that the last connection was tried with; a proxy's, where there is one.
     pub peer: Option<SocketAddr>,
     /// Whether the request went over a connection that had served an earlier one.
     pub reused: bool,
@@ -198,12 +198,16 @@ pub enum ErrorKind {
     Timeout,
     /// What came back was not HTTP, or beyond the limits of a response head.
     Protocol,
-    /// The request exceeds a size limit of ours.
+    /// The request exceeds a size limit of ours, or a response body the cap of whoever reads it.
     TooLarge,
+    /// The caller's own body failed while it was being sent.
+    RequestBody,
     /// The egress rules refuse every address of the destination.
     BlockedAddress,
     /// The URL or the method cannot be used.
     InvalidDestination,
+    /// A header of the request is none that HTTP can carry.
+    InvalidHeader,
     /// Answered with a redirect.
     Http3xx,
     /// Answered with a client error.
@@ -237,8 +241,10 @@ impl ErrorKind {
             Self::Timeout => "timeout",
             Self::Protocol => "protocol",
             Self::TooLarge => "too_large",
+            Self::RequestBody => "request_body",
             Self::BlockedAddress => "blocked_address",
             Self::InvalidDestination => "invalid_destination",
+            Self::InvalidHeader => "invalid_header",
             Self::Http3xx => "http_3xx",
             Self::Http4xx => "http_4xx",
             Self::Http5xx => "http_5xx",

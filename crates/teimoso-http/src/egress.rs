@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 /// The egress rules. By default only globally reachable unicast addresses pass; an operator opens more with networks.
+/// Behind a [`Proxy`](crate::Proxy), which resolves names itself, they judge address literals alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Egress {
     allow: Vec<IpNet>,

@@ -41,6 +41,16 @@ pub(crate) enum Stream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
+impl Stream {
+    /// Whether the peer agreed to HTTP/2 (ALPN, RFC 7301).
+    pub(crate) fn agreed_to_http2(&self) -> bool {
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(tls) => tls.get_ref().1.alpn_protocol() == Some(b"h2"),
+        }
+    }
+}
+
 impl Wire for Stream {
     fn peek(&self) -> Peek {
         match self {

@@ -1,37 +1,336 @@
-//! One HTTP request on the wire, and what is known of it afterwards.
+//! An HTTP client that knows whether a request was sent, and repeats it only when that is safe.
 //!
-//! [`Transport::attempt`] makes exactly one exchange and answers with an [`Attempt`]: a
-//! [`Fate`](teimoso_retry::Fate) that follows from evidence, the response as far as it came, the phase timings and a
-//! stable error kind. Deliberately absent: any repetition, any opinion on whether a repetition would be wise, redirect
-//! following, content decoding, cookies and proxies.
+//! Other clients retry kinds of errors. This one finds out what became of each request, its [`Fate`](retry::Fate):
+//! proved unsent, declined by the peer, answered, or unknown. A `GET` is repeated in any of these cases, a `POST` only
+//! with proof that nobody acted on it. What stays unknown is said so, instead of being guessed at.
 //!
-//! The connection phases are separate steps on purpose (resolve, guard, connect, TLS, send, receive), because the
-//! phase in which an attempt ended is the proof of what the peer can have seen:
+//! # A first call
+//!
+//! [`Client`] with the preset [`Standard`](retry::Preset::Standard), which is the default: three attempts, full
+//! jitter, `Retry-After` obeyed up to a minute, and a budget per authority that keeps a dead peer from being flooded.
+//!
+//! ```
+//! use http::Request;
+//! use teimoso_http::{Client, RetryTrace, retry::Preset};
+//! # fn peer(answers: &'static [&'static str]) -> String {
+//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
+//! #     std::thread::spawn(move || for answer in answers {
+//! #         use std::io::{Read, Write};
+//! #         let (mut stream, _) = listener.accept().unwrap();
+//! #         let mut head = Vec::new();
+//! #         while !head.ends_with(b"\r\n\r\n") {
+//! #             let mut byte = [0];
+//! #             if stream.read(&mut byte).unwrap() == 0 { break }
+//! #             head.extend(byte);
+//! #         }
+//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
+//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
+//! #         stream.read_to_end(&mut head).unwrap();
+//! #     });
+//! #     url
+//! # }
+//! # #[derive(Clone)]
+//! # struct NoWait;
+//! # impl teimoso_http::Clock for NoWait {
+//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = peer(&[
+//! #     "HTTP/1.1 503 Service Unavailable\ncontent-length: 0\nconnection: close\n\n",
+//! #     "HTTP/1.1 200 OK\ncontent-length: 5\nconnection: close\n\nhello",
+//! # ]);
+//!
+//! let client = Client::builder()
+//!     .policy(Preset::Standard)
+//! #   .clock(NoWait)
+//!     .build()?;
+//!
+//! let response = client.send_and_collect(Request::get(&url).body(())?).await?;
+//! assert_eq!(response.body(), "hello");
+//!
+//! // The first attempt was answered with a 503; the history travels beside the answer.
+//! let trace = response.extensions().get::<RetryTrace>().expect("every answer has one");
+//! assert_eq!(trace.attempts()[0].status, Some(503));
+//! assert_eq!(trace.attempts().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What comes back
+//!
+//! An answer is an answer, whatever its status: the last attempt's response, untouched. Only a call without a response
+//! is an [`Error`]. It says of itself what a caller must know before doing anything else:
+//! [`may_have_taken_effect`](Error::may_have_taken_effect).
+//!
+//! ```
+//! use http::Request;
+//! use teimoso_http::{Client, retry::Fate};
+//! # fn peer(answers: &'static [&'static str]) -> String {
+//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
+//! #     std::thread::spawn(move || for answer in answers {
+//! #         use std::io::{Read, Write};
+//! #         let (mut stream, _) = listener.accept().unwrap();
+//! #         let mut head = Vec::new();
+//! #         while !head.ends_with(b"\r\n\r\n") {
+//! #             let mut byte = [0];
+//! #             if stream.read(&mut byte).unwrap() == 0 { break }
+//! #             head.extend(byte);
+//! #         }
+//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
+//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
+//! #         stream.read_to_end(&mut head).unwrap();
+//! #     });
+//! #     url
+//! # }
+//! # #[derive(Clone)]
+//! # struct NoWait;
+//! # impl teimoso_http::Clock for NoWait {
+//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = peer(&[""]);
+//!
+//! // This peer reads the order and hangs up: nobody can know whether it was placed.
+//! let client = Client::builder().build()?;
+//! let error = client.send(Request::post(&url).body("")?).await.unwrap_err();
+//! assert!(matches!(error.fate(), Fate::Ambiguous(_)));
+//! assert!(error.may_have_taken_effect());
+//! assert_eq!(error.attempts(), 1);
+//!
+//! // Nobody listens here: certainly nothing was sent, so even a POST was tried three times.
+//! # let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+//! # let url = format!("http://{}/", listener.local_addr()?);
+//! # drop(listener);
+//! let error = client.send(Request::post(&url).body("")?).await.unwrap_err();
+//! assert!(error.is_connect() && !error.may_have_taken_effect());
+//! assert_eq!(error.attempts(), 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The other presets
+//!
+//! [`Forgejo`](retry::Preset::Forgejo), for an API whose every network failure is worth another try, whatever the
+//! method: the caller accepts that a write may arrive twice. A body that breaks off is read again for a `GET`.
+//!
+//! ```
+//! use http::Request;
+//! use teimoso_http::{Client, RetryTrace, retry::{Fate, Preset}};
+//! # fn peer(answers: &'static [&'static str]) -> String {
+//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
+//! #     std::thread::spawn(move || for answer in answers {
+//! #         use std::io::{Read, Write};
+//! #         let (mut stream, _) = listener.accept().unwrap();
+//! #         let mut head = Vec::new();
+//! #         while !head.ends_with(b"\r\n\r\n") {
+//! #             let mut byte = [0];
+//! #             if stream.read(&mut byte).unwrap() == 0 { break }
+//! #             head.extend(byte);
+//! #         }
+//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
+//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
+//! #         stream.read_to_end(&mut head).unwrap();
+//! #     });
+//! #     url
+//! # }
+//! # #[derive(Clone)]
+//! # struct NoWait;
+//! # impl teimoso_http::Clock for NoWait {
+//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = peer(&[
+//! #     "HTTP/1.1 200 OK\ncontent-length: 9\n\nhalf",
+//! #     "HTTP/1.1 200 OK\ncontent-length: 9\nconnection: close\n\nall of it",
+//! # ]);
+//!
+//! let client = Client::builder()
+//!     .policy(Preset::Forgejo)
+//!     .observer(|retry| eprintln!("{} {}: {}", retry.method, retry.path(), retry.reason))
+//! #   .clock(NoWait)
+//!     .build()?;
+//! let response = client.send_and_collect(Request::get(&url).body(())?).await?;
+//! assert_eq!(response.body(), "all of it");
+//! let trace = response.extensions().get::<RetryTrace>().expect("every answer has one");
+//! assert_eq!(trace.attempts()[0].fate, Fate::BodyLost);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Connector`](retry::Preset::Connector), for providers where a doubled message is worse than a visible error: only
+//! what is safe to repeat is repeated, and who knows that of a call marks it as [`Idempotent`]. A numeric `Retry-After`
+//! replaces the wait.
+//!
+//! ```
+//! use std::time::Duration;
+//! use http::Request;
+//! use teimoso_http::{Client, Idempotent, RetryTrace, retry::Preset};
+//! # fn peer(answers: &'static [&'static str]) -> String {
+//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
+//! #     std::thread::spawn(move || for answer in answers {
+//! #         use std::io::{Read, Write};
+//! #         let (mut stream, _) = listener.accept().unwrap();
+//! #         let mut head = Vec::new();
+//! #         while !head.ends_with(b"\r\n\r\n") {
+//! #             let mut byte = [0];
+//! #             if stream.read(&mut byte).unwrap() == 0 { break }
+//! #             head.extend(byte);
+//! #         }
+//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
+//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
+//! #         stream.read_to_end(&mut head).unwrap();
+//! #     });
+//! #     url
+//! # }
+//! # #[derive(Clone)]
+//! # struct NoWait;
+//! # impl teimoso_http::Clock for NoWait {
+//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
+//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
+//! # }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let url = peer(&[
+//! #     "HTTP/1.1 429 Too Many Requests\nretry-after: 7\ncontent-length: 0\nconnection: close\n\n",
+//! #     "HTTP/1.1 429 Too Many Requests\nretry-after: 7\ncontent-length: 0\nconnection: close\n\n",
+//! #     "HTTP/1.1 200 OK\ncontent-length: 0\nconnection: close\n\n",
+//! # ]);
+//!
+//! let client = Client::builder()
+//!     .policy(Preset::Connector)
+//! #   .clock(NoWait)
+//!     .build()?;
+//!
+//! // Unmarked: the first failure is the answer, and says how long to wait.
+//! let response = client.send(Request::post(&url).body("")?).await?;
+//! let trace = response.extensions().get::<RetryTrace>().expect("every answer has one");
+//! assert_eq!((response.status().as_u16(), trace.attempts().len()), (429, 1));
+//! assert_eq!(trace.retry_after(), Some(Duration::from_secs(7)));
+//!
+//! // Marked: repeated after seven seconds.
+//! let response = client.send(Request::post(&url).extension(Idempotent).body("")?).await?;
+//! let trace = response.extensions().get::<RetryTrace>().expect("every answer has one");
+//! assert_eq!((response.status().as_u16(), trace.total_wait()), (200, Duration::from_secs(7)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `Webhook` and `Patient` are made for deliveries that somebody keeps in a store: their waits are minutes and hours.
+//! A client may use them, or any policy of its own; a policy that cannot be is refused when it is built, by the name of
+//! the field.
+//!
+//! ```
+//! use std::time::Duration;
+//! use teimoso_http::{Client, retry::{Preset, RetryPolicy}};
+//!
+//! let patient_client = Client::builder().policy(Preset::Webhook).build()?;
+//! let own = RetryPolicy::builder().max_attempts(5).give_up_after(Some(Duration::from_secs(60))).build()?;
+//! let client = Client::builder().policy(own).build()?;
+//!
+//! let refused = RetryPolicy::builder().max_attempts(0).build().unwrap_err();
+//! assert_eq!(refused.to_string(), "max_attempts must be at least 1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What one request may say
+//!
+//! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, or a
+//! [`RetryPolicy`](retry::RetryPolicy) of its own. A header `Idempotency-Key` marks it as idempotent too; it is the same
+//! on every attempt. Bodies are bytes, a [factory](RequestBody::factory), or a [stream](RequestBody::stream), which is
+//! sent once and without complaint.
+//!
+//! Redirects are returned, unless [`ClientBuilder::redirects`] says otherwise. They are followed above the retries:
+//! what was answered by a redirect may have taken effect, and is never sent again because a later hop failed.
+//!
+//! # Around a service of your own
+//!
+//! [`RetryLayer`] is the same decision around any tower service. It changes neither its response nor its error; what a
+//! service's errors prove, a [classifier](Classify) says, and without one they prove nothing.
+//!
+//! ```
+//! use teimoso_http::{RetryLayer, retry::{Fate, Preset, Proof, Why}};
+//!
+//! let layer = RetryLayer::new(Preset::Standard).classify(|error: &std::io::Error| match error.kind() {
+//!     std::io::ErrorKind::ConnectionRefused => Fate::NeverSent(Proof::Connect),
+//!     _ => Fate::Ambiguous(Why::Other),
+//! });
+//! # let _ = layer;
+//! ```
+//!
+//! # One attempt at a time
+//!
+//! [`Transport`] is what the client stands on, and what the delivery engine uses by itself: one exchange, no
+//! repetition, no opinion. The connection phases are separate steps on purpose (resolve, guard, connect, TLS, send,
+//! receive), because the phase in which an attempt ended is the proof of what the peer can have seen:
 //!
 //! - [`Target`] is a URL that was validated once, with everything an attempt needs prepared;
-//! - [`Egress`] refuses addresses that a delivery must not reach, after resolution and for literals too;
+//! - [`Egress`] refuses addresses that a delivery must not reach, after resolution and for literals too; a client talks
+//!   to the address its caller typed;
 //! - [`Resolve`] is the port behind which names become addresses.
+//!
+//! # What stays unknown for ever
+//!
+//! A connection that is closed in order after the request was written looks the same whether the peer acted on it or
+//! never read it. A body that neither length nor chunks delimit ends where the connection ends. A forward proxy's 502
+//! says nothing of the origin. The page `docs/fate.md` has them all; `docs/fault-matrix.md` has the measurements.
+//!
+//! Deliberately absent: cookies, caching, decoding of contents, proxies from the environment, and any guess at what a
+//! request means.
 
 mod attempt;
+mod body;
+mod client;
+mod clock;
 mod connect;
 mod egress;
+mod error;
 mod evidence;
-mod http1;
+mod exchange;
+mod h1;
+mod h2;
 mod io;
-mod pool;
+mod layer;
+mod redirect;
 mod resolve;
 mod target;
-mod tls;
+mod trace;
 mod transport;
 
 pub use attempt::{
     Attempt, AttemptError, AttemptLimits, AttemptRequest, ErrorKind, RESPONSE_HEAD_BYTES_MAX,
     RESPONSE_HEADERS_MAX, Response, Timings,
 };
+pub use body::{BodyError, BoxError, RequestBody, ResponseBody};
+pub use client::{
+    BUDGETS_MAX, Client, ClientBuilder, Deadline, Idempotent, NoRetry, RESPONSE_BODY_MAX, RetryEvent,
+    TARGETS_KEPT_MAX,
+};
+pub use clock::{Clock, Entropy, Sleeping, SystemClock, SystemEntropy};
 pub use connect::ADDRESSES_TRIED_MAX;
+pub use connect::proxy::{InvalidProxy, Proxy};
+pub use connect::tls::TlsRoots;
 pub use egress::{Blocked, Egress};
-pub use pool::{POOL_IDLE_PER_HOST, POOL_IDLE_TIMEOUT, POOL_IDLE_TOTAL};
+pub use error::Error;
+pub use exchange::{Exchange, ExchangeRequest};
+pub use h1::pool::{POOL_IDLE_PER_HOST, POOL_IDLE_TIMEOUT, POOL_IDLE_TOTAL};
+pub use layer::{Classify, NoEvidence, Replay, Retry, RetryLayer, RetryLayerBuilder};
+pub use redirect::Redirects;
 pub use resolve::{ANSWER_KEPT, LOOKUPS_MAX, NAMES_KEPT_MAX, Resolve, Resolving, SystemResolver};
 pub use target::{InvalidTarget, TARGET_BYTES_MAX, Target};
-pub use tls::TlsRoots;
-pub use transport::{BuildError, Transport, TransportBuilder};
+pub use teimoso_retry as retry;
+pub use trace::{AttemptTrace, RetryTrace};
+pub use transport::{BuildError, HttpVersions, Transport, TransportBuilder};

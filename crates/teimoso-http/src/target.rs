@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use http::{HeaderValue, Uri};
+use http::header::HOST;
+use http::{HeaderMap, HeaderValue, Uri};
 use rustls::pki_types::ServerName;
 use url::{Host, Url};
 
@@ -147,6 +148,20 @@ impl Target {
         &self.uri
     }
 
+    /// Absolute-form (RFC 9112 §3.2.2), for a proxy and for HTTP/2; `None` if it cannot be written as such, which no
+    /// URL is known for whose path can be sent.
+    pub(crate) fn absolute_uri(&self) -> Option<Uri> {
+        self.text.parse().ok()
+    }
+
+    /// A header map with room for `fields` lines, which begins with this target's `Host` as RFC 9110 §7.2 asks for.
+    /// Whoever fills it saves the transport a second one.
+    pub fn headers(&self, fields: usize) -> HeaderMap {
+        let mut headers = HeaderMap::with_capacity(fields + 1);
+        headers.insert(HOST, self.host_header.clone());
+        headers
+    }
+
     pub(crate) fn host_header(&self) -> &HeaderValue {
         &self.host_header
     }
@@ -163,7 +178,7 @@ fn canonicalise_host(url: &mut Url) {
 }
 
 impl Origin {
-    fn from_url(url: &Url) -> Result<Self, InvalidTarget> {
+    pub(crate) fn from_url(url: &Url) -> Result<Self, InvalidTarget> {
         let host = match url.host() {
             Some(Host::Domain(name)) => OriginHost::Name(name.to_owned()),
             Some(Host::Ipv4(address)) => OriginHost::Address(IpAddr::V4(address)),
@@ -184,6 +199,14 @@ impl Origin {
 
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Host and port (RFC 9110 §7.1, authority-form), the port always written.
+    pub(crate) fn authority(&self) -> String {
+        match &self.host {
+            OriginHost::Name(name) => format!("{name}:{}", self.port),
+            OriginHost::Address(address) => SocketAddr::new(*address, self.port).to_string(),
+        }
     }
 
     /// The name the peer's certificate must hold; `None` for `http`.

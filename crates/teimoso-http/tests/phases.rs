@@ -48,7 +48,7 @@ async fn a_deadline_inside_dns_proves_never_sent() {
     let connect = AttemptLimits { connect_timeout: Duration::from_millis(80), ..patient() };
     for limits in [hasty(), connect] {
         let transport = builder().resolver(Hanging).build().unwrap();
-        let attempt = transport.attempt(&post("http://hook.test/?token=s3cret", "payload", limits)).await;
+        let attempt = transport.attempt(post("http://hook.test/?token=s3cret", "payload", limits)).await;
         assert_eq!(attempt.fate, Fate::NeverSent(Proof::Dns));
         let error = attempt.error.unwrap();
         assert_eq!((error.kind, &*error.message), (ErrorKind::Dns, "look up hook.test: no answer in time"));
@@ -60,7 +60,7 @@ async fn a_deadline_inside_dns_proves_never_sent() {
 #[tokio::test]
 async fn a_name_that_does_not_resolve_was_never_sent() {
     let transport = builder().resolver(Failing).build().unwrap();
-    let attempt = transport.attempt(&post("http://hook.test/", "payload", patient())).await;
+    let attempt = transport.attempt(post("http://hook.test/", "payload", patient())).await;
     assert_eq!(attempt.fate, Fate::NeverSent(Proof::Dns));
     assert_eq!(attempt.error.unwrap().to_string(), "failed to look up hook.test: name or service not known");
 }
@@ -85,7 +85,7 @@ async fn a_deadline_inside_connect_proves_never_sent() {
     let (listener, _held) = full_listener().await;
     let address = listener.local_addr().unwrap();
     let limits = AttemptLimits { connect_timeout: Duration::from_millis(80), ..patient() };
-    let attempt = transport().attempt(&post(&format!("http://{address}/"), "payload", limits)).await;
+    let attempt = transport().attempt(post(&format!("http://{address}/"), "payload", limits)).await;
     assert_eq!(attempt.fate, Fate::NeverSent(Proof::Connect));
     assert_eq!(attempt.error_kind(), Some(ErrorKind::ConnectTimeout));
     assert_eq!(attempt.peer, Some(address));
@@ -98,7 +98,7 @@ async fn g12_a_blocked_literal_is_refused_in_every_spelling_and_names_the_flag()
     let transport = Transport::builder().build().unwrap();
     for host in ["127.0.0.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]"] {
         let url = format!("http://{host}:{}/", peer.address.port());
-        let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+        let attempt = transport.attempt(post(&url, "payload", patient())).await;
         assert_eq!(attempt.fate, Fate::Refused(Refusal::BlockedAddress), "{host}");
         let error = attempt.error.unwrap();
         assert_eq!(error.kind, ErrorKind::BlockedAddress);
@@ -114,7 +114,7 @@ async fn g12_a_blocked_literal_is_refused_in_every_spelling_and_names_the_flag()
 async fn g12_a_name_is_refused_when_all_its_addresses_are_blocked() {
     let fixed = Fixed::new(&["10.0.0.1", "fd00:ec2::254", "::ffff:192.168.0.1"]);
     let transport = builder().resolver(fixed).build().unwrap();
-    let attempt = transport.attempt(&post("http://hook.test/", "payload", patient())).await;
+    let attempt = transport.attempt(post("http://hook.test/", "payload", patient())).await;
     assert_eq!(attempt.fate, Fate::Refused(Refusal::BlockedAddress));
     assert_eq!(
         attempt.error.unwrap().message,
@@ -128,7 +128,7 @@ async fn g12_only_the_allowed_addresses_of_a_name_are_tried() {
     let fixed = Fixed::new(&["10.0.0.1", "169.254.169.254", "127.0.0.1"]);
     let transport = builder().resolver(fixed).build().unwrap();
     let url = format!("http://hook.test:{}/", peer.address.port());
-    let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+    let attempt = transport.attempt(post(&url, "payload", patient())).await;
     assert_eq!((attempt.fate, attempt.peer), (Fate::Answered, Some(peer.address)));
 }
 
@@ -139,7 +139,7 @@ async fn g12_the_checked_address_is_the_one_connected_to() {
     let transport = builder().resolver(rebinding.clone()).build().unwrap();
     let url = format!("http://hook.test:{}/", peer.address.port());
     for reused in [false, true] {
-        let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+        let attempt = transport.attempt(post(&url, "payload", patient())).await;
         assert_eq!((attempt.fate, attempt.peer), (Fate::Answered, Some(peer.address)));
         assert_eq!((attempt.reused, attempt.timings.dns.is_some()), (reused, !reused));
     }
@@ -152,7 +152,7 @@ async fn the_next_address_is_tried_when_one_refuses() {
     let fixed = Fixed::new(&["127.0.0.2", "127.0.0.3", "127.0.0.1"]);
     let transport = builder().resolver(fixed).build().unwrap();
     let url = format!("http://hook.test:{}/", peer.address.port());
-    let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+    let attempt = transport.attempt(post(&url, "payload", patient())).await;
     assert_eq!((attempt.fate, attempt.peer), (Fate::Answered, Some(peer.address)));
 }
 
@@ -170,7 +170,7 @@ async fn an_address_that_hangs_leaves_time_for_the_next() {
     let transport = builder().resolver(Fixed::new(&["127.0.0.1", "127.0.0.2"])).build().unwrap();
     let limits = AttemptLimits { connect_timeout: Duration::from_secs(1), ..patient() };
     let url = format!("http://hook.test:{}/", hanging.port());
-    let attempt = transport.attempt(&post(&url, "payload", limits)).await;
+    let attempt = transport.attempt(post(&url, "payload", limits)).await;
     assert_eq!(answered(&attempt), Some((200, &b"ok"[..], false)));
     let connect = attempt.timings.connect.unwrap();
     assert!(connect >= Duration::from_millis(500) && connect < Duration::from_secs(1), "{connect:?}");
@@ -194,7 +194,7 @@ async fn an_idle_connection_over_its_time_is_closed_and_not_used() {
     .await;
     let transport = builder().pool_idle_timeout(Duration::from_millis(50)).build().unwrap();
     for accepted in 1..=2 {
-        let attempt = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+        let attempt = transport.attempt(post(&peer.url(), "payload", patient())).await;
         assert_eq!((attempt.fate, attempt.reused, peer.accepted()), (Fate::Answered, false, accepted));
         gone.notified().await;
     }
@@ -206,7 +206,7 @@ async fn without_a_pool_each_attempt_has_its_own_connection() {
         let peer = Peer::answering(OK).await;
         let transport = builder.build().unwrap();
         for accepted in 1..=2 {
-            let attempt = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+            let attempt = transport.attempt(post(&peer.url(), "payload", patient())).await;
             assert_eq!((attempt.fate, attempt.reused, peer.accepted()), (Fate::Answered, false, accepted));
         }
     }
@@ -221,7 +221,7 @@ async fn no_more_connections_stay_idle_than_allowed() {
         let tasks: Vec<_> = (0..count)
             .map(|_| {
                 let (transport, request) = (transport.clone(), request.clone());
-                tokio::spawn(async move { transport.attempt(&request).await.reused })
+                tokio::spawn(async move { transport.attempt(request.clone()).await.reused })
             })
             .collect();
         async move {

@@ -88,7 +88,7 @@ async fn a_trusted_peer_is_answered_and_its_connection_reused() {
     let (peer, url) = tls_peer(server_config(&identity), answer_all).await;
     let transport = identity.trusting_transport();
     for reused in [false, true] {
-        let attempt = transport.attempt(&post(&url, vec![b'x'; 200_000], patient())).await;
+        let attempt = transport.attempt(post(&url, vec![b'x'; 200_000], patient())).await;
         assert_eq!((attempt.fate, answered(&attempt)), (Fate::Answered, Some((200, &b"ok"[..], false))));
         assert_eq!((attempt.reused, attempt.timings.tls.is_some()), (reused, !reused));
     }
@@ -97,7 +97,7 @@ async fn a_trusted_peer_is_answered_and_its_connection_reused() {
 
 async fn assert_certificate_rejected(identity: Identity, transport: Transport, reason: &str) {
     let (peer, url) = tls_peer(server_config(&identity), answer_all).await;
-    let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+    let attempt = transport.attempt(post(&url, "payload", patient())).await;
     assert_eq!(attempt.fate, Fate::NeverSent(Proof::TlsCertificate));
     let error = attempt.error.unwrap();
     assert_eq!(error.kind, ErrorKind::TlsCertificate);
@@ -141,7 +141,7 @@ async fn canary_a_handshake_with_something_else_was_never_sent() {
         })
         .await;
         let url = peer.url().replace("http:", "https:");
-        let attempt = builder().build().unwrap().attempt(&post(&url, "payload", patient())).await;
+        let attempt = builder().build().unwrap().attempt(post(&url, "payload", patient())).await;
         assert_eq!(
             (attempt.fate, attempt.error_kind()),
             (Fate::NeverSent(Proof::TlsHandshake), Some(ErrorKind::TlsHandshake))
@@ -153,7 +153,7 @@ async fn canary_a_handshake_with_something_else_was_never_sent() {
 async fn a_deadline_inside_the_handshake_proves_never_sent() {
     let peer = Peer::start(|_, stream| common::drain(stream)).await;
     let url = peer.url().replace("http:", "https:");
-    let attempt = builder().build().unwrap().attempt(&post(&url, "payload", hasty())).await;
+    let attempt = builder().build().unwrap().attempt(post(&url, "payload", hasty())).await;
     assert_eq!(attempt.fate, Fate::NeverSent(Proof::TlsHandshake));
     assert_eq!(attempt.error_kind(), Some(ErrorKind::TlsHandshake));
     assert!(attempt.timings.connect.is_some() && attempt.timings.tls.is_some());
@@ -177,7 +177,7 @@ async fn canary_a_peer_that_refuses_us_after_the_handshake_leaves_it_ambiguous()
         .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key())
         .unwrap();
     let (_peer, url) = tls_peer(config, answer_all).await;
-    let attempt = identity.trusting_transport().attempt(&post(&url, "payload", patient())).await;
+    let attempt = identity.trusting_transport().attempt(post(&url, "payload", patient())).await;
     assert_eq!(
         (attempt.fate, attempt.error_kind()),
         (Fate::Ambiguous(Why::Protocol), Some(ErrorKind::Protocol))
@@ -197,7 +197,7 @@ async fn a_body_that_ends_without_a_tls_close_is_lost() {
         common::drain(tcp).await;
     })
     .await;
-    let attempt = identity.trusting_transport().attempt(&post(&url, "payload", patient())).await;
+    let attempt = identity.trusting_transport().attempt(post(&url, "payload", patient())).await;
     assert_eq!((attempt.fate, attempt.error_kind()), (Fate::BodyLost, Some(ErrorKind::Closed)));
     assert_eq!(answered(&attempt), Some((201, &b"half"[..], true)));
 }
@@ -221,7 +221,7 @@ async fn an_idle_tls_connection_that_the_peer_closed_is_not_used() {
     .await;
     let transport = identity.trusting_transport();
     for accepted in 1..=2 {
-        let attempt = transport.attempt(&post(&url, "payload", patient())).await;
+        let attempt = transport.attempt(post(&url, "payload", patient())).await;
         assert_eq!((attempt.fate, attempt.reused, peer.accepted()), (Fate::Answered, false, accepted));
         closed.notified().await;
     }

@@ -7,13 +7,13 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use teimoso_retry::{Fate, Proof, Why};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 
 use super::Fault;
-use crate::http1::{BodyEnd, Http1, Message, SendFailure};
+use crate::body::{BodyEnd, RequestBody};
+use crate::h1::{Http1, Message, SendFailure};
 use crate::io::{Peek, Wire};
 
 /// One step of a scripted peer.
@@ -141,7 +141,7 @@ impl Wire for Script {
 }
 
 fn message() -> Message {
-    let mut message = Message::new(Full::new(Bytes::from_static(b"payload")));
+    let mut message = Message::new(RequestBody::from("payload"));
     *message.method_mut() = http::Method::POST;
     *message.uri_mut() = "/hook".parse().unwrap();
     message.headers_mut().insert("host", "peer.test".parse().unwrap());

@@ -1,6 +1,10 @@
 //! Raw TCP peers that play one script per connection; absent: any HTTP library, which would not misbehave on demand.
 #![expect(dead_code, reason = "each test binary uses its own part")]
 
+pub mod exchanges;
+pub mod frames;
+pub mod tls;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -145,7 +149,7 @@ pub fn post(url: &str, body: impl Into<Bytes>, limits: AttemptLimits) -> Attempt
 
 /// One POST of a small body, on a transport of its own.
 pub async fn attempt(url: &str, limits: AttemptLimits) -> Attempt {
-    transport().attempt(&post(url, "payload", limits)).await
+    transport().attempt(post(url, "payload", limits)).await
 }
 
 /// Status, body and truncation of an attempt's response.

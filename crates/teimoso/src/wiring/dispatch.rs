@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use foldhash::quality::RandomState;
 use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use teimoso_delivery::model::{ErrorKind, Millis, PhaseTimings, ResponseRecord};
@@ -20,12 +22,14 @@ static WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 static WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 static TEIMOSO_ATTEMPT: HeaderName = HeaderName::from_static("teimoso-attempt");
 
+type Targets = HashMap<Arc<str>, Arc<Target>, RandomState>;
+
 /// Sends deliveries over a [`Transport`].
 #[derive(Clone)]
 pub struct HttpDispatch {
     transport: Transport,
     clock: Arc<dyn Clock>,
-    targets: Arc<Mutex<HashMap<Arc<str>, Arc<Target>>>>,
+    targets: Arc<Mutex<Targets>>,
 }
 
 impl HttpDispatch {
@@ -55,7 +59,7 @@ impl Dispatch for HttpDispatch {
         let (transport, clock) = (self.transport.clone(), Arc::clone(&self.clock));
         Box::pin(async move {
             let attempt = match target {
-                Ok(target) => transport.attempt(&to_request(&request, target)).await,
+                Ok(target) => transport.attempt(to_request(&request, target)).await,
                 Err(invalid) => Attempt::invalid_target(&invalid),
             };
             to_report(attempt, || clock.now())
@@ -66,8 +70,8 @@ impl Dispatch for HttpDispatch {
 fn to_request(request: &Dispatched, target: Arc<Target>) -> AttemptRequest {
     AttemptRequest {
         method: Method::POST,
+        headers: headers(request, &target),
         target,
-        headers: headers(request),
         body: request.event.payload.clone(),
         limits: AttemptLimits {
             connect_timeout: request.connect_timeout,
@@ -78,24 +82,32 @@ fn to_request(request: &Dispatched, target: Arc<Target>) -> AttemptRequest {
 }
 
 /// The headers of a delivery. The model admits only values that HTTP can carry; anything else is left out.
-fn headers(request: &Dispatched) -> HeaderMap {
+fn headers(request: &Dispatched, target: &Target) -> HeaderMap {
     let event = &request.event;
-    let mut headers = HeaderMap::with_capacity(8);
+    let mut headers = target.headers(7 + event.headers.iter().count());
     for header in event.headers.iter() {
         let name = HeaderName::from_bytes(header.name().as_bytes());
         if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(header.value())) {
             headers.append(name, value);
         }
     }
-    if let Ok(content_type) = HeaderValue::from_str(event.content_type.as_str()) {
+    if let Some(content_type) = content_type(event.content_type.as_str()) {
         headers.insert(CONTENT_TYPE, content_type);
     }
-    if let Ok(id) = HeaderValue::from_str(&event.id.to_string()) {
+    if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(event.id.to_string())) {
         headers.insert(WEBHOOK_ID.clone(), id);
     }
     headers.insert(WEBHOOK_TIMESTAMP.clone(), HeaderValue::from(request.at.get() / 1_000));
     headers.insert(TEIMOSO_ATTEMPT.clone(), HeaderValue::from(request.number.get()));
     headers
+}
+
+/// The usual one costs no allocation.
+fn content_type(text: &str) -> Option<HeaderValue> {
+    match text {
+        "application/json" => Some(HeaderValue::from_static("application/json")),
+        other => HeaderValue::from_str(other).ok(),
+    }
 }
 
 fn to_report(attempt: Attempt, now: impl Fn() -> Millis) -> Report {
@@ -138,8 +150,9 @@ const fn error_kind(kind: teimoso_http::ErrorKind) -> Option<ErrorKind> {
         Wire::Http3xx => ErrorKind::Http3xx,
         Wire::Http4xx => ErrorKind::Http4xx,
         Wire::Http5xx => ErrorKind::Http5xx,
-        // Nothing went wrong on the wire: the fate `refused` and the dead reason `invalid_destination` say it all.
-        Wire::InvalidDestination => return None,
+        // Nothing went wrong on the wire: the fate `refused` and the dead reason `invalid_destination` say it all. A
+        // payload is bytes that are there, so it cannot fail while it is sent.
+        Wire::InvalidDestination | Wire::InvalidHeader | Wire::RequestBody => return None,
     })
 }
 

@@ -5,9 +5,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use tokio::time::Instant;
 
-use crate::http1::Http1;
+use super::Http1;
 use crate::io::Wire;
 use crate::target::Origin;
 
@@ -33,25 +34,30 @@ pub(crate) struct Pool<S: Wire> {
 
 struct Shelves<S: Wire> {
     /// Newest last. An emptied shelf stays until the reaper passes, so that a busy origin allocates nothing.
-    by_origin: HashMap<Arc<Origin>, VecDeque<Idle<S>>>,
+    by_origin: HashMap<Arc<Origin>, VecDeque<Idle<S>>, RandomState>,
     count: usize,
     reaped: bool,
 }
 
 struct Idle<S: Wire> {
-    connection: Http1<S>,
+    connection: Box<Http1<S>>,
     until: Instant,
 }
 
 impl<S: Wire> Pool<S> {
     pub(crate) fn new(idle_per_host: usize, idle_timeout: Duration) -> Self {
-        let shelves = Shelves { by_origin: HashMap::new(), count: 0, reaped: false };
+        let shelves = Shelves { by_origin: HashMap::default(), count: 0, reaped: false };
         Self { shelves: Mutex::new(shelves), idle_per_host, idle_timeout: idle_timeout.min(IDLE_TIMEOUT_MAX) }
+    }
+
+    /// How long an idle connection is kept; zero if none is.
+    pub(crate) fn idle_timeout(&self) -> Duration {
+        if self.idle_per_host == 0 { Duration::ZERO } else { self.idle_timeout }
     }
 
     /// The most recently used idle connection that is still alive. Those found dead are dropped: nothing was sent on
     /// them, so finding them dead is no attempt.
-    pub(crate) fn take_alive(&self, origin: &Origin) -> Option<Http1<S>> {
+    pub(crate) fn take_alive(&self, origin: &Origin) -> Option<Box<Http1<S>>> {
         while let Some(mut connection) = self.take(origin) {
             if connection.is_alive() {
                 return Some(connection);
@@ -60,7 +66,7 @@ impl<S: Wire> Pool<S> {
         None
     }
 
-    fn take(&self, origin: &Origin) -> Option<Http1<S>> {
+    fn take(&self, origin: &Origin) -> Option<Box<Http1<S>>> {
         let mut shelves = self.shelves();
         let idle = shelves.by_origin.get_mut(origin)?.pop_back()?;
         shelves.count -= 1;
@@ -70,8 +76,8 @@ impl<S: Wire> Pool<S> {
     }
 
     /// Keeps a connection for later, which must be idle and reusable.
-    pub(crate) fn put(self: &Arc<Self>, origin: &Arc<Origin>, connection: Http1<S>) {
-        if self.idle_per_host == 0 || self.idle_timeout.is_zero() {
+    pub(crate) fn put(self: &Arc<Self>, origin: &Arc<Origin>, connection: Box<Http1<S>>) {
+        if self.idle_timeout().is_zero() {
             return;
         }
         let now = Instant::now();
@@ -159,7 +165,7 @@ mod tests {
     use super::*;
     use crate::Target;
 
-    async fn idle() -> (Http1<DuplexStream>, DuplexStream) {
+    async fn idle() -> (Box<Http1<DuplexStream>>, DuplexStream) {
         let (ours, theirs) = tokio::io::duplex(64);
         let connection = Http1::start(ours, ([127, 0, 0, 1], 1).into()).await.unwrap();
         (connection, theirs)

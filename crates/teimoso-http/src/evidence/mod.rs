@@ -1,7 +1,9 @@
-//! Every look into an error of hyper, rustls or the operating system; absent: anything that decides by it.
+//! Every look into an error of hyper, h2, rustls or the operating system; absent: anything that decides by it.
 //!
 //! These libraries erase the types behind their errors and promise nothing about them. So each look has a canary test
 //! that provokes the error in the real library: an upgrade that changes the evidence fails here, not at night.
+
+pub(crate) mod h2;
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,6 +11,7 @@ use std::io;
 use teimoso_retry::{Fate, Proof, Why};
 
 use crate::attempt::{AttemptError, ErrorKind};
+use crate::body::BodyFailed;
 use crate::io::Meter;
 
 /// How an exchange broke, as far as errors can tell. That a peer's end is `Closed` or `Reset` says nothing about what
@@ -25,6 +28,14 @@ pub(crate) enum Fault {
     PeerTimeout,
     /// The attempt's own deadline passed.
     Deadline,
+    /// The peer reset the stream, an exchange's part of an HTTP/2 connection.
+    StreamReset,
+    /// The peer refused the stream.
+    StreamRefused,
+    /// The peer went away before it looked at the stream.
+    GoneAway,
+    /// The caller's own body failed while it was being sent.
+    RequestBody,
     /// None of these.
     Other,
 }
@@ -42,8 +53,9 @@ impl Fault {
 
     fn why(self) -> Why {
         match self {
-            Self::Closed => Why::Closed,
-            Self::Reset => Why::Reset,
+            Self::Closed | Self::GoneAway => Why::Closed,
+            Self::Reset | Self::StreamReset | Self::StreamRefused => Why::Reset,
+            Self::RequestBody => Why::Cancelled,
             Self::Protocol => Why::Protocol,
             Self::PeerTimeout | Self::Deadline => Why::Timeout,
             Self::Other => Why::Other,
@@ -53,8 +65,9 @@ impl Fault {
     fn kind(self) -> ErrorKind {
         match self {
             // There is no kind for "other": an exchange that ended for no reason that we know is a broken one.
-            Self::Closed | Self::Other => ErrorKind::Closed,
-            Self::Reset => ErrorKind::Reset,
+            Self::Closed | Self::GoneAway | Self::Other => ErrorKind::Closed,
+            Self::Reset | Self::StreamReset | Self::StreamRefused => ErrorKind::Reset,
+            Self::RequestBody => ErrorKind::RequestBody,
             Self::Protocol => ErrorKind::Protocol,
             Self::PeerTimeout | Self::Deadline => ErrorKind::Timeout,
         }
@@ -67,6 +80,10 @@ impl Fault {
             Self::Protocol => "what arrived is not http, or beyond the limits of a response head",
             Self::PeerTimeout => "the peer stopped answering",
             Self::Deadline => "the attempt's time ran out",
+            Self::StreamReset => "the peer reset the stream",
+            Self::StreamRefused => "the peer refused the stream",
+            Self::GoneAway => "the peer went away before it took the stream",
+            Self::RequestBody => "the request's own body failed",
             Self::Other => "the exchange broke off",
         }
     }
@@ -93,7 +110,11 @@ fn of_hyper(error: &hyper::Error) -> Fault {
     if error.is_incomplete_message() {
         return Fault::Closed;
     }
+    if error.is_body_write_aborted() {
+        return Fault::RequestBody;
+    }
     match error.source() {
+        Some(source) if source.is::<BodyFailed>() => Fault::RequestBody,
         Some(source) => of_source(source, error.is_canceled()),
         None => Fault::Other,
     }

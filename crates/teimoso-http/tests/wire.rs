@@ -1,4 +1,4 @@
-//! What a peer does to a connection, and the fate that follows: over real sockets, row by row.
+//! One attempt over real sockets: what a peer does to a connection, and the fate that follows.
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod common;
@@ -60,7 +60,7 @@ async fn silence_until_the_deadline_is_ambiguous_and_its_connection_is_not_reuse
     let peer = Peer::start(|_, stream| drain(stream)).await;
     let transport = transport();
     for accepted in 1..=2 {
-        let attempt = transport.attempt(&post(&peer.url(), "payload", hasty())).await;
+        let attempt = transport.attempt(post(&peer.url(), "payload", hasty())).await;
         assert_ambiguous(&attempt, Why::Timeout, ErrorKind::Timeout);
         assert_eq!(peer.accepted(), accepted);
     }
@@ -156,7 +156,7 @@ async fn two_attempts_share_one_connection() {
     let peer = Peer::answering(OK).await;
     let transport = transport();
     for (number, reused) in [(1, false), (2, true), (3, true)] {
-        let attempt = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+        let attempt = transport.attempt(post(&peer.url(), "payload", patient())).await;
         assert_eq!((attempt.fate, answered(&attempt)), (Fate::Answered, Some((200, &b"ok"[..], false))));
         assert_eq!((attempt.reused, attempt.peer), (reused, Some(peer.address)), "attempt {number}");
         assert_eq!(attempt.timings.connect.is_some(), !reused);
@@ -171,12 +171,12 @@ async fn an_exchange_on_a_reused_connection_takes_two_polls() {
     let peer = Peer::answering(OK).await;
     let transport = transport();
     let request = post(&peer.url(), "payload", patient());
-    assert_eq!(transport.attempt(&request).await.fate, Fate::Answered);
+    assert_eq!(transport.attempt(request.clone()).await.fate, Fate::Answered);
     for _ in 0..10 {
         // Taking the last piece of a body wakes its sender once more, after the attempt is over.
         tokio::task::yield_now().await;
         let mut polls = 0;
-        let mut exchange = pin!(transport.attempt(&request));
+        let mut exchange = pin!(transport.attempt(request.clone()));
         let attempt = poll_fn(|cx| {
             polls += 1;
             exchange.as_mut().poll(cx)
@@ -195,13 +195,13 @@ async fn fin_on_the_second_request_of_a_connection_is_ambiguous() {
     })
     .await;
     let transport = transport();
-    let first = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+    let first = transport.attempt(post(&peer.url(), "payload", patient())).await;
     assert_eq!(first.fate, Fate::Answered);
-    let second = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+    let second = transport.attempt(post(&peer.url(), "payload", patient())).await;
     assert_ambiguous(&second, Why::Closed, ErrorKind::Closed);
     assert!(second.reused);
     assert_eq!(peer.accepted(), 1, "an ambiguous exchange is not repeated behind the caller's back");
-    let third = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+    let third = transport.attempt(post(&peer.url(), "payload", patient())).await;
     assert_eq!((third.fate, third.reused, peer.accepted()), (Fate::Answered, false, 2));
 }
 
@@ -220,10 +220,10 @@ async fn attempt_over_a_spoilt_idle_connection(spoil: fn(tokio::net::TcpStream))
     })
     .await;
     let transport = transport();
-    let first = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+    let first = transport.attempt(post(&peer.url(), "payload", patient())).await;
     assert_eq!(first.fate, Fate::Answered);
     spoilt.notified().await;
-    let second = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+    let second = transport.attempt(post(&peer.url(), "payload", patient())).await;
     assert_eq!((second.fate, second.reused, peer.accepted()), (Fate::Answered, false, 2));
 }
 
@@ -253,7 +253,7 @@ async fn an_answer_with_bytes_beyond_its_length_spoils_its_connection() {
         Peer::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n").await;
     let transport = transport();
     for accepted in 1..=2 {
-        let attempt = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+        let attempt = transport.attempt(post(&peer.url(), "payload", patient())).await;
         assert_eq!((attempt.fate, answered(&attempt)), (Fate::Answered, Some((200, &b"ok"[..], false))));
         assert_eq!(peer.accepted(), accepted);
     }
@@ -269,7 +269,7 @@ async fn a_connection_that_the_peer_wants_closed_is_not_reused() {
         let peer = Peer::answering_once(answer).await;
         let transport = transport();
         for accepted in 1..=2 {
-            let attempt = transport.attempt(&post(&peer.url(), "payload", patient())).await;
+            let attempt = transport.attempt(post(&peer.url(), "payload", patient())).await;
             assert_eq!((attempt.fate, answered(&attempt)), (Fate::Answered, Some((200, &b"ok"[..], false))));
             assert_eq!(peer.accepted(), accepted);
         }
@@ -289,7 +289,7 @@ async fn an_early_503_during_a_large_upload_is_answered() {
     let transport = transport();
     let upload = vec![b'x'; 8 * 1024 * 1024];
     for accepted in 1..=20 {
-        let attempt = transport.attempt(&post(&peer.url(), upload.clone(), patient())).await;
+        let attempt = transport.attempt(post(&peer.url(), upload.clone(), patient())).await;
         assert_eq!((attempt.fate, answered(&attempt)), (Fate::Answered, Some((503, &b""[..], false))));
         assert_eq!(attempt.response.unwrap().headers["retry-after"], "7");
         assert_eq!((attempt.reused, peer.accepted()), (false, accepted));
@@ -305,7 +305,7 @@ async fn a_reset_in_the_middle_of_a_large_upload_is_ambiguous() {
     })
     .await;
     let upload = vec![b'x'; 8 * 1024 * 1024];
-    let attempt = transport().attempt(&post(&peer.url(), upload, patient())).await;
+    let attempt = transport().attempt(post(&peer.url(), upload, patient())).await;
     assert_ambiguous(&attempt, Why::Reset, ErrorKind::Reset);
 }
 
@@ -327,7 +327,7 @@ async fn dropping_an_attempt_closes_its_connection() {
     .await;
     let request = post(&peer.url(), "payload", patient());
     let transport = transport();
-    let task = tokio::spawn(async move { transport.attempt(&request).await.fate });
+    let task = tokio::spawn(async move { transport.attempt(request.clone()).await.fate });
     seen.notified().await;
     task.abort();
     gone.notified().await;

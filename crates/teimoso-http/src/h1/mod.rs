@@ -1,8 +1,8 @@
 //! One HTTP/1.1 connection and the exchange over it; absent: how the connection came about, and where it goes after.
 //!
-//! The protocol driver is polled by the attempt itself instead of by a task of its own. So nothing crosses tasks on
-//! the fast path, and dropping an attempt closes its connection at once. The price: an idle connection is not watched,
-//! hence [`Http1::is_alive`] must ask before it is used again.
+//! The protocol driver is polled by the attempt itself, and then by whoever reads the response body, instead of by a
+//! task of its own. So nothing crosses tasks on the fast path, and dropping either closes the connection at once. The
+//! price: an idle connection is not watched, hence [`Http1::is_alive`] must ask before it is used again.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -10,27 +10,29 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::task::coop::{consume_budget, unconstrained};
-use tokio::time::{Instant, Sleep};
+use tokio::time::Sleep;
 
 use crate::attempt::RESPONSE_HEAD_BYTES_MAX;
+use crate::body::{BodyRead, FrameRead, Frames, RequestBody, gather};
+use crate::connect::timer::poll_timer;
 use crate::evidence::Fault;
 use crate::io::{Counted, Meter, Wire};
 
-/// A request as the protocol layer takes it.
-pub(crate) type Message = http::Request<Full<Bytes>>;
+pub(crate) mod body;
+pub(crate) mod pool;
 
-type Driver<S> = http1::Connection<TokioIo<Counted<S>>, Full<Bytes>>;
+/// A request as the protocol layer takes it.
+pub(crate) type Message = http::Request<RequestBody>;
+
+type Driver<S> = http1::Connection<TokioIo<Counted<S>>, RequestBody>;
 
 /// A connection that carries one exchange at a time.
 pub(crate) struct Http1<S: Wire> {
-    sender: http1::SendRequest<Full<Bytes>>,
+    sender: http1::SendRequest<RequestBody>,
     driver: Option<Driver<S>>,
     meter: Arc<Meter>,
     /// What the meter showed when the previous response was complete.
@@ -46,24 +48,9 @@ pub(crate) enum SendFailure {
     Broken { fault: Fault, written: u64 },
 }
 
-/// A response body as far as it was read.
-pub(crate) struct BodyRead {
-    pub(crate) bytes: Bytes,
-    pub(crate) end: BodyEnd,
-}
-
-/// How the reading of a body ended.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum BodyEnd {
-    Complete,
-    /// The limit was reached; more would have come.
-    Limit,
-    Cut(Fault),
-}
-
 impl<S: Wire> Http1<S> {
-    /// Puts HTTP/1.1 on a fresh stream. Nothing is sent yet.
-    pub(crate) async fn start(stream: S, peer: SocketAddr) -> Result<Self, Fault> {
+    /// Puts HTTP/1.1 on a fresh stream. Nothing is sent yet. Boxed once: it is large, and moves with every exchange.
+    pub(crate) async fn start(stream: S, peer: SocketAddr) -> Result<Box<Self>, Fault> {
         let (counted, meter) = Counted::new(stream);
         // No `max_headers`: hyper's own limit is `RESPONSE_HEADERS_MAX`, and within it hyper parses without allocating.
         let started = http1::Builder::new()
@@ -71,7 +58,9 @@ impl<S: Wire> Http1<S> {
             .handshake(TokioIo::new(counted))
             .await;
         match started {
-            Ok((sender, driver)) => Ok(Self { sender, driver: Some(driver), meter, baseline: 0, peer }),
+            Ok((sender, driver)) => {
+                Ok(Box::new(Self { sender, driver: Some(driver), meter, baseline: 0, peer }))
+            }
             Err(error) => Err(Fault::of(&error, &meter)),
         }
     }
@@ -129,42 +118,12 @@ impl<S: Wire> Http1<S> {
     }
 
     /// Reads a response body up to `max` bytes, until the timer's deadline.
-    pub(crate) async fn read_body(
-        &mut self,
-        mut body: Incoming,
-        max: usize,
-        mut timer: Pin<&mut Sleep>,
-    ) -> BodyRead {
-        let mut kept = Kept::default();
-        let end = loop {
-            let frame = poll_fn(|cx| match self.poll_frame(&mut body, cx) {
-                Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| Err(Fault::Deadline)),
-                read => read,
-            });
-            match frame.await {
-                Ok(None) => break BodyEnd::Complete,
-                Ok(Some(frame)) => {
-                    // Trailers carry nothing that an attempt reports.
-                    let Ok(data) = frame.into_data() else { continue };
-                    if !kept.take(data, max) {
-                        break BodyEnd::Limit;
-                    }
-                    if body.is_end_stream() {
-                        break BodyEnd::Complete;
-                    }
-                    // A flood of frames that are always ready shares the thread with others and ends in time.
-                    consume_budget().await;
-                    if timer.is_elapsed() {
-                        break BodyEnd::Cut(Fault::Deadline);
-                    }
-                }
-                Err(fault) => break BodyEnd::Cut(fault),
-            }
-        };
-        BodyRead { bytes: kept.into_bytes(), end }
+    pub(crate) async fn read_body(&mut self, body: Incoming, max: usize, timer: Pin<&mut Sleep>) -> BodyRead {
+        gather(&mut Reading { connection: self, body }, max, timer).await
     }
 
-    fn poll_frame(&mut self, body: &mut Incoming, cx: &mut Context<'_>) -> Poll<FrameRead> {
+    /// The next frame of the response that the connection is at.
+    pub(crate) fn poll_frame(&mut self, body: &mut Incoming, cx: &mut Context<'_>) -> Poll<FrameRead> {
         // As in `send`: the driver, polled here, is the only one who can make a frame ready.
         let mut unwatched = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *body).poll_frame(&mut unwatched);
@@ -189,7 +148,21 @@ impl<S: Wire> Http1<S> {
     }
 }
 
-type FrameRead = Result<Option<http_body::Frame<Bytes>>, Fault>;
+/// A response body on its connection.
+struct Reading<'a, S: Wire> {
+    connection: &'a mut Http1<S>,
+    body: Incoming,
+}
+
+impl<S: Wire> Frames for Reading<'_, S> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<FrameRead> {
+        self.connection.poll_frame(&mut self.body, cx)
+    }
+
+    fn is_over(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
 
 /// Polls the driver once; false when it is done. A driver that is done is dropped at once, because that is what makes
 /// hyper hand back a request that it never looked at.
@@ -203,50 +176,4 @@ fn drive<S: Wire>(driver: &mut Option<Driver<S>>, cx: &mut Context<'_>) -> bool 
             false
         }
     }
-}
-
-/// Collects body bytes; a body that comes in one piece is not copied.
-#[derive(Default)]
-struct Kept {
-    first: Bytes,
-    all: BytesMut,
-}
-
-impl Kept {
-    /// Takes as much of `data` as fits; false if it did not all fit.
-    fn take(&mut self, mut data: Bytes, max: usize) -> bool {
-        let room = max - self.len();
-        let fits = data.len() <= room;
-        data.truncate(room);
-        if self.len() == 0 {
-            self.first = data;
-        } else {
-            if self.all.is_empty() {
-                self.all.extend_from_slice(&self.first);
-            }
-            self.all.extend_from_slice(&data);
-        }
-        fits
-    }
-
-    fn len(&self) -> usize {
-        self.first.len().max(self.all.len())
-    }
-
-    fn into_bytes(self) -> Bytes {
-        if self.all.is_empty() { self.first } else { self.all.freeze() }
-    }
-}
-
-/// Moves the timer if it is set to another instant.
-pub(crate) fn set_timer(timer: Pin<&mut Sleep>, at: Instant) {
-    if timer.deadline() != at {
-        timer.reset(at);
-    }
-}
-
-/// Polls the timer outside tokio's cooperative budget. A peer that always has something to read uses the budget up, and
-/// a timer that needed a share of it would never fire.
-pub(crate) fn poll_timer(timer: Pin<&mut Sleep>, cx: &mut Context<'_>) -> Poll<()> {
-    pin!(unconstrained(timer)).poll(cx)
 }

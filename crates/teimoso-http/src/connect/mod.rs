@@ -1,15 +1,17 @@
-//! The phases before a request can be sent: resolve, guard, connect, TLS; absent: HTTP, and connecting to several
-//! addresses at once.
+//! The phases before a request can be sent: resolve, guard, connect, tunnel, TLS; absent: HTTP, and connecting to
+//! several addresses at once.
 //!
 //! Whatever fails here proves that nothing was sent, and the phase is the proof.
 
-use std::future::poll_fn;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::{Pin, pin};
-use std::task::Poll;
-use std::time::Duration;
+mod dial;
+pub(crate) mod proxy;
+pub(crate) mod timer;
+pub(crate) mod tls;
+mod tunnel;
 
-use rustls::pki_types::ServerName;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+
 use teimoso_retry::{Fate, Proof, Refusal};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
@@ -18,10 +20,13 @@ use tokio_rustls::TlsConnector;
 use crate::attempt::{AttemptError, ErrorKind, Timings};
 use crate::egress::Egress;
 use crate::evidence;
-use crate::http1::{poll_timer, set_timer};
 use crate::io::Stream;
 use crate::resolve::Resolver;
 use crate::target::{Origin, OriginHost, socket_address};
+
+use self::dial::dial;
+use self::proxy::Proxy;
+use self::timer::within;
 
 /// Addresses of one name that are tried in one attempt, at most: each gets a fair part of the connect time, and
 /// slices of it must stay long enough to connect in.
@@ -31,14 +36,27 @@ pub const ADDRESSES_TRIED_MAX: usize = 6;
 pub(crate) struct Connector {
     pub(crate) resolver: Resolver,
     pub(crate) egress: Egress,
-    pub(crate) tls: TlsConnector,
+    /// Offers HTTP/1.1.
+    pub(crate) tls_http1: TlsConnector,
+    /// Offers HTTP/2, alone or first.
+    pub(crate) tls_http2: TlsConnector,
+    pub(crate) proxy: Option<Proxy>,
+}
+
+/// What a connection is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Offer {
+    Http1,
+    Http2,
 }
 
 /// What an attempt learns on the way to a connection, whether or not there is one in the end.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Progress {
     pub(crate) timings: Timings,
     pub(crate) peer: Option<SocketAddr>,
+    /// Whether the connection had served an earlier request.
+    pub(crate) reused: bool,
 }
 
 /// Why there is no connection, with the fate that this proves.
@@ -48,7 +66,7 @@ pub(crate) struct ConnectFailure {
     pub(crate) error: AttemptError,
 }
 
-fn never_sent(proof: Proof, kind: ErrorKind, message: String) -> ConnectFailure {
+pub(crate) fn never_sent(proof: Proof, kind: ErrorKind, message: String) -> ConnectFailure {
     ConnectFailure { fate: Fate::NeverSent(proof), error: AttemptError { kind, message } }
 }
 
@@ -58,21 +76,73 @@ impl Connector {
     pub(crate) async fn connect(
         &self,
         origin: &Origin,
+        offer: Offer,
         mut timer: Pin<&mut Sleep>,
         deadline: Instant,
         progress: &mut Progress,
     ) -> Result<(Stream, SocketAddr), ConnectFailure> {
-        let addresses = self.resolve(origin, timer.as_mut(), deadline, progress).await?;
-        let allowed = self.guard(&addresses, origin)?;
-        let begun = Instant::now();
-        let dialled = dial(&allowed, timer.as_mut(), deadline, progress).await;
-        progress.timings.connect = Some(begun.elapsed());
-        let (tcp, peer) = dialled?;
+        let (tcp, peer) = match &self.proxy {
+            None => {
+                let addresses = self.resolve(origin, timer.as_mut(), deadline, progress).await?;
+                let allowed = self.guard(&addresses, origin)?;
+                timed_dial(&allowed, timer.as_mut(), deadline, progress).await?
+            }
+            Some(proxy) => self.through(proxy, origin, offer, timer.as_mut(), deadline, progress).await?,
+        };
         let Some(name) = origin.tls_name() else { return Ok((Stream::Plain(tcp), peer)) };
         let begun = Instant::now();
-        let stream = self.shake_hands(name, tcp, peer, timer, deadline).await;
+        let tls = match offer {
+            Offer::Http1 => &self.tls_http1,
+            Offer::Http2 => &self.tls_http2,
+        };
+        let outcome = within(timer, deadline, tls.connect(name.clone(), tcp)).await;
         progress.timings.tls = Some(begun.elapsed());
-        Ok((stream?, peer))
+        let (proof, kind, words) = match outcome {
+            Some(Ok(stream)) => return Ok((Stream::Tls(Box::new(stream)), peer)),
+            Some(Err(error)) => evidence::of_handshake(&error),
+            None => (Proof::TlsHandshake, ErrorKind::TlsHandshake, "not finished in time".to_owned()),
+        };
+        let with = match &self.proxy {
+            None => peer.to_string(),
+            Some(_) => origin.host().to_string(),
+        };
+        Err(never_sent(proof, kind, format!("make a tls handshake with {with}: {words}")))
+    }
+
+    /// Whether requests to this origin go to a proxy in absolute-form, instead of through a tunnel.
+    pub(crate) fn asks_in_absolute_form(&self, origin: &Origin, offer: Offer) -> Option<&Proxy> {
+        self.proxy.as_ref().filter(|_| origin.tls_name().is_none() && offer == Offer::Http1)
+    }
+
+    /// A connection to the proxy, and through it where the origin is not to be asked for in absolute-form.
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        origin: &Origin,
+        offer: Offer,
+        mut timer: Pin<&mut Sleep>,
+        deadline: Instant,
+        progress: &mut Progress,
+    ) -> Result<(TcpStream, SocketAddr), ConnectFailure> {
+        if let OriginHost::Address(address) = origin.host() {
+            self.guard(&[*address], origin)?;
+        }
+        let addresses = self.resolve(proxy.origin(), timer.as_mut(), deadline, progress).await?;
+        let mut addresses: Vec<_> =
+            addresses.iter().map(|address| socket_address(*address, proxy.origin())).collect();
+        addresses.truncate(ADDRESSES_TRIED_MAX);
+        let (mut tcp, peer) = timed_dial(&addresses, timer.as_mut(), deadline, progress).await?;
+        if self.asks_in_absolute_form(origin, offer).is_some() {
+            return Ok((tcp, peer));
+        }
+        let authority = origin.authority();
+        let (kind, words) = match within(timer, deadline, tunnel::open(&mut tcp, proxy, &authority)).await {
+            Some(Ok(())) => return Ok((tcp, peer)),
+            Some(Err(words)) => (ErrorKind::ConnectRefused, words),
+            None => (ErrorKind::ConnectTimeout, "no answer in time".to_owned()),
+        };
+        let message = format!("get a tunnel to {authority} from the proxy {}: {words}", proxy.authority());
+        Err(never_sent(Proof::Connect, kind, message))
     }
 
     async fn resolve(
@@ -126,63 +196,16 @@ impl Connector {
             }
         }
     }
-
-    async fn shake_hands(
-        &self,
-        name: &ServerName<'static>,
-        tcp: TcpStream,
-        peer: SocketAddr,
-        timer: Pin<&mut Sleep>,
-        deadline: Instant,
-    ) -> Result<Stream, ConnectFailure> {
-        let (proof, kind, words) = match within(timer, deadline, self.tls.connect(name.clone(), tcp)).await {
-            Some(Ok(stream)) => return Ok(Stream::Tls(Box::new(stream))),
-            Some(Err(error)) => evidence::of_handshake(&error),
-            None => (Proof::TlsHandshake, ErrorKind::TlsHandshake, "not finished in time".to_owned()),
-        };
-        Err(never_sent(proof, kind, format!("make a tls handshake with {peer}: {words}")))
-    }
 }
 
-/// Tries the addresses in order; each gets a fair part of the time that is left.
-async fn dial(
+async fn timed_dial(
     addresses: &[SocketAddr],
-    mut timer: Pin<&mut Sleep>,
+    timer: Pin<&mut Sleep>,
     deadline: Instant,
     progress: &mut Progress,
 ) -> Result<(TcpStream, SocketAddr), ConnectFailure> {
-    let mut failure = never_sent(Proof::Connect, ErrorKind::Dns, "connect: no address".to_owned());
-    for (tried, peer) in addresses.iter().enumerate() {
-        progress.peer = Some(*peer);
-        let slice = fair_slice(Instant::now(), deadline, addresses.len() - tried);
-        let (kind, words) = match within(timer.as_mut(), slice, TcpStream::connect(*peer)).await {
-            Some(Ok(tcp)) => {
-                // Without it a small body may wait for the acknowledgement of its head. A socket that refuses the
-                // option still works.
-                let _ = tcp.set_nodelay(true);
-                return Ok((tcp, *peer));
-            }
-            Some(Err(error)) => evidence::of_connect(&error),
-            None => (ErrorKind::ConnectTimeout, "no answer in time".to_owned()),
-        };
-        failure = never_sent(Proof::Connect, kind, format!("connect to {peer}: {words}"));
-    }
-    Err(failure)
-}
-
-/// The end of the current address's part of the time until `deadline`, when `left` addresses share it.
-fn fair_slice(now: Instant, deadline: Instant, left: usize) -> Instant {
-    let rest = deadline.saturating_duration_since(now);
-    now + u32::try_from(left).map_or(Duration::ZERO, |left| rest / left.max(1))
-}
-
-/// Awaits a future until `at`; `None` when it takes longer.
-async fn within<F: Future>(mut timer: Pin<&mut Sleep>, at: Instant, future: F) -> Option<F::Output> {
-    set_timer(timer.as_mut(), at);
-    let mut future = pin!(future);
-    poll_fn(|cx| match future.as_mut().poll(cx) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| None),
-    })
-    .await
+    let begun = Instant::now();
+    let dialled = dial(addresses, timer, deadline, progress).await;
+    progress.timings.connect = Some(begun.elapsed());
+    dialled
 }

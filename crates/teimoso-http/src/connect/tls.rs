@@ -20,27 +20,31 @@ pub enum TlsRoots {
     OnlyAdded,
 }
 
-/// The connector for `https`. The provider is passed explicitly: a library installs no process-wide default. ALPN
-/// offers HTTP/1.1 alone, because the zero-byte proof is per connection.
+/// The configuration for `https`, without an offer of protocols. The provider is passed explicitly: a library installs
+/// no process-wide default.
 ///
 /// # Errors
 ///
 /// A root in `added` that is no certificate, or a provider without the protocol versions we ask for.
-pub(crate) fn connector(
+pub(crate) fn config(
     roots: &TlsRoots,
     added: Vec<CertificateDer<'static>>,
-) -> Result<TlsConnector, rustls::Error> {
+) -> Result<ClientConfig, rustls::Error> {
     let mut store = base_store(roots);
     for root in added {
         store.add(root)?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    Ok(ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_root_certificates(store)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
+        .with_no_client_auth())
+}
+
+/// A connector that offers these protocols (ALPN), the preferred one first.
+pub(crate) fn offering(mut config: ClientConfig, protocols: &[&str]) -> TlsConnector {
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsConnector::from(Arc::new(config))
 }
 
 fn base_store(roots: &TlsRoots) -> RootCertStore {
@@ -72,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_root_that_is_no_certificate_is_refused() {
-        let refused = connector(&TlsRoots::OnlyAdded, vec![CertificateDer::from(b"nonsense".to_vec())]);
+        let refused = config(&TlsRoots::OnlyAdded, vec![CertificateDer::from(b"nonsense".to_vec())]);
         assert!(matches!(refused.err(), Some(rustls::Error::InvalidCertificate(_))));
     }
 }

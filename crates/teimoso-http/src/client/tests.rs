@@ -1,0 +1,382 @@
+//! Invariants of whole calls over random scripts of faults: no socket, no waiting, every seed printed by proptest.
+
+use std::collections::VecDeque;
+use std::future::{Future, ready};
+use std::num::NonZeroU32;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use proptest::prelude::*;
+use teimoso_retry::{Decision, Effect, Fate, Nack, Preset, Proof, RetryPolicy, WaitSource, Why};
+
+use super::budgets::Budgets;
+use super::call::{Core, Exchanger, Ports};
+use super::marks::{Deadline, Idempotent, NoRetry};
+use super::receive::Whole;
+use super::targets::Destinations;
+use crate::attempt::{AttemptError, ErrorKind, Timings};
+use crate::body::{RequestBody, ResponseBody};
+use crate::clock::{Clock, Entropy, Sleeping};
+use crate::error::Error;
+use crate::exchange::{Exchange, ExchangeRequest};
+use crate::trace::RetryTrace;
+
+/// What happens to one attempt.
+#[derive(Debug, Clone)]
+struct Scene {
+    end: End,
+    /// How long it takes; never longer than the attempt may.
+    takes: Duration,
+}
+
+#[derive(Debug, Clone)]
+enum End {
+    Fails(Fate, ErrorKind),
+    Answers { status: u16, retry_after: Option<&'static str>, body: Vec<u8> },
+}
+
+/// Time that passes in attempts and waits, both kept.
+#[derive(Default)]
+struct World {
+    now: Mutex<Duration>,
+    waits: Mutex<Vec<Duration>>,
+    script: Mutex<VecDeque<Scene>>,
+    /// The limits every attempt was given, and when it began.
+    sent: Mutex<Vec<(Duration, Duration)>>,
+    entropy: Mutex<u64>,
+    /// How much longer than asked a sleeper sleeps, as on a busy machine.
+    oversleeps: Duration,
+}
+
+impl Clock for World {
+    fn now(&self) -> Duration {
+        *self.now.lock().unwrap()
+    }
+
+    fn unix_now(&self) -> Duration {
+        UNIX + self.now()
+    }
+
+    fn sleep(&self, duration: Duration) -> Sleeping {
+        *self.now.lock().unwrap() += duration + self.oversleeps;
+        self.waits.lock().unwrap().push(duration);
+        Box::pin(ready(()))
+    }
+}
+
+/// Tue, 01 Jan 2030 00:00:00 GMT.
+const UNIX: Duration = Duration::from_secs(1_893_456_000);
+
+impl Entropy for World {
+    fn bits(&self) -> u64 {
+        let mut state = self.entropy.lock().unwrap();
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state
+    }
+}
+
+impl Exchanger for Arc<World> {
+    fn exchange(&self, request: ExchangeRequest) -> impl Future<Output = Exchange> + Send {
+        let scene =
+            self.script.lock().unwrap().pop_front().unwrap_or(Scene { end: FINE, takes: Duration::ZERO });
+        let began = self.now();
+        self.sent.lock().unwrap().push((began, request.limits.total_timeout));
+        *self.now.lock().unwrap() += scene.takes.min(request.limits.total_timeout);
+        ready(exchange(scene.end))
+    }
+}
+
+const FINE: End = End::Answers { status: 204, retry_after: None, body: Vec::new() };
+
+fn exchange(end: End) -> Exchange {
+    let (fate, response, error) = match end {
+        End::Fails(fate, kind) => (fate, None, Some(AttemptError { kind, message: "fail".to_owned() })),
+        End::Answers { status, retry_after, body } => {
+            let mut response = http::Response::new(ResponseBody::from(Bytes::from(body)));
+            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+            if let Some(value) = retry_after {
+                let value = http::HeaderValue::from_static(value);
+                response.headers_mut().insert(http::header::RETRY_AFTER, value);
+            }
+            (Fate::Answered, Some(response), None)
+        }
+    };
+    Exchange { fate, response, error, timings: Timings::default(), peer: None, reused: false, unsent: None }
+}
+
+fn end() -> impl Strategy<Value = End> {
+    let never_sent =
+        [Proof::Dns, Proof::Connect, Proof::TlsCertificate, Proof::HandedBack, Proof::ZeroBytesWritten];
+    let retry_after = [
+        None,
+        Some("0"),
+        Some("1"),
+        Some("25"),
+        Some("3600"),
+        Some("99999999999999999999999"),
+        Some("Tue, 01 Jan 2030 00:00:10 GMT"),
+        Some("Sat, 01 Jan 2000 00:00:00 GMT"),
+        Some("soon"),
+        Some("-1"),
+    ];
+    let status =
+        prop::sample::select(vec![200, 204, 301, 400, 404, 408, 421, 425, 429, 500, 502, 503, 504, 599]);
+    prop_oneof![
+        prop::sample::select(never_sent.to_vec())
+            .prop_map(|proof| End::Fails(Fate::NeverSent(proof), ErrorKind::Dns)),
+        Just(End::Fails(Fate::NotProcessed(Nack::GoAway), ErrorKind::Reset)),
+        prop::sample::select(vec![Why::Timeout, Why::Closed, Why::Reset, Why::Protocol, Why::Other])
+            .prop_map(|why| End::Fails(Fate::Ambiguous(why), ErrorKind::Closed)),
+        (status, prop::sample::select(retry_after.to_vec()), prop::collection::vec(any::<u8>(), 0..4))
+            .prop_map(|(status, retry_after, body)| End::Answers { status, retry_after, body }),
+    ]
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    (end(), 0..12_000_u64).prop_map(|(end, millis)| Scene { end, takes: Duration::from_millis(millis) })
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    preset: Preset,
+    script: Vec<Scene>,
+    method: &'static str,
+    idempotent: bool,
+    once: bool,
+    deadline: Option<Duration>,
+    budget: Option<(u32, u32)>,
+    streamed: bool,
+    entropy: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    (
+        prop::sample::select(Preset::ALL.to_vec()),
+        prop::collection::vec(scene(), 0..12),
+        prop::sample::select(vec!["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH"]),
+        any::<bool>(),
+        prop::bool::weighted(0.1),
+        prop::option::of((0..60_000_u64).prop_map(Duration::from_millis)),
+        prop::option::of((0..400_u32, 0..4_u32)),
+        prop::bool::weighted(0.1),
+        any::<u64>(),
+    )
+        .prop_map(|(preset, script, method, idempotent, once, deadline, budget, streamed, entropy)| {
+            Case { preset, script, method, idempotent, once, deadline, budget, streamed, entropy }
+        })
+}
+
+impl Case {
+    fn policy(&self) -> RetryPolicy {
+        self.preset.into()
+    }
+
+    fn request(&self) -> http::Request<RequestBody> {
+        let body = match self.streamed {
+            true => RequestBody::stream(http_body_util::Full::new(Bytes::from_static(b"payload"))),
+            false => RequestBody::from("payload"),
+        };
+        let mut request =
+            http::Request::builder().method(self.method).uri("http://h.example/a").body(body).unwrap();
+        let extensions = request.extensions_mut();
+        if self.idempotent {
+            extensions.insert(Idempotent);
+        }
+        if self.once {
+            extensions.insert(NoRetry);
+        }
+        if let Some(deadline) = self.deadline {
+            extensions.insert(Deadline(deadline));
+        }
+        request
+    }
+
+    fn total(&self) -> Duration {
+        [self.policy().give_up_after(), self.deadline].into_iter().flatten().min().unwrap_or(Duration::MAX)
+    }
+}
+
+/// Runs one call to its end, which nothing in it has to be waited for.
+fn run(case: &Case) -> (Arc<World>, Result<http::Response<Bytes>, Error>) {
+    let world = Arc::new(World::default());
+    *world.script.lock().unwrap() = case.script.clone().into();
+    *world.entropy.lock().unwrap() = case.entropy;
+    let core = core(&world, case.policy(), case.budget, world.clone());
+    let outcome = finished(core.call(case.request(), Whole(3)));
+    (world, outcome)
+}
+
+fn core(
+    world: &Arc<World>,
+    policy: RetryPolicy,
+    budget: Option<(u32, u32)>,
+    clock: Arc<dyn Clock>,
+) -> Core<Arc<World>> {
+    Core {
+        transport: world.clone(),
+        policy,
+        default_headers: HeaderMap::new(),
+        redirects: 0,
+        destinations: Destinations::new(budget.map(|(share, reserve)| Budgets::new(share, reserve))),
+        ports: Ports { clock, entropy: world.clone(), observer: None },
+    }
+}
+
+/// The output of a future in which nothing has to be waited for.
+fn finished<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a call waits for something that nobody gives it"),
+    }
+}
+
+fn trace_of(outcome: &Result<http::Response<Bytes>, Error>) -> RetryTrace {
+    match outcome {
+        Ok(response) => response.extensions().get::<RetryTrace>().unwrap().clone(),
+        Err(error) => error.trace().clone(),
+    }
+}
+
+/// The longest wait the policy can give after this attempt, when nobody asked for another.
+fn cap(policy: &RetryPolicy, number: NonZeroU32) -> Duration {
+    policy.jitter().bounds(policy.waits().wait_after(number)).1
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn i1_what_may_have_taken_effect_is_never_sent_twice_unless_that_is_safe(
+        case in case(),
+        method in prop::sample::select(vec!["POST", "PUT", "DELETE", "PATCH"]),
+        // S1's preset accepts that risk by its own words; no other does.
+        preset in prop::sample::select(vec![Preset::Standard, Preset::Connector, Preset::Webhook, Preset::Patient]),
+    ) {
+        let case = Case { method, preset, idempotent: false, ..case };
+        let (_, outcome) = run(&case);
+        let possibly = |attempt: &crate::AttemptTrace| attempt.fate.may_have_taken_effect(attempt.status) != Effect::No;
+        let trace = trace_of(&outcome);
+        let executed = trace.attempts().iter().filter(|attempt| possibly(attempt)).count();
+        prop_assert!(executed <= 1, "{trace:?}");
+    }
+
+    #[test]
+    fn i2_a_call_ends_within_its_time_and_attempts_get_no_more_than_is_left(case in case()) {
+        let (world, outcome) = run(&case);
+        prop_assert!(world.now() <= case.total(), "{outcome:?}");
+        for (began, given) in world.sent.lock().unwrap().iter() {
+            prop_assert!(*given <= case.policy().attempt_timeout());
+            prop_assert!(began.saturating_add(*given) <= case.total());
+        }
+    }
+
+    #[test]
+    fn i3_and_i4_every_wait_is_within_its_cap_and_never_earlier_than_told(case in case()) {
+        let (world, outcome) = run(&case);
+        let policy = case.policy();
+        let trace = trace_of(&outcome);
+        let mut waits = world.waits.lock().unwrap().iter().copied().collect::<VecDeque<_>>();
+        for attempt in trace.attempts() {
+            let Decision::RetryIn { wait, source } = attempt.decision else { continue };
+            prop_assert_eq!(waits.pop_front(), Some(wait));
+            match source {
+                WaitSource::Schedule => prop_assert!(wait <= cap(&policy, attempt.number)),
+                WaitSource::RetryAfter => {
+                    let rule = policy.retry_after();
+                    prop_assert!(wait <= rule.cap() + rule.cap() / 10);
+                    prop_assert!(Some(wait) >= attempt.retry_after);
+                }
+            }
+        }
+        prop_assert!(waits.is_empty());
+    }
+
+    #[test]
+    fn i5_attempts_stay_within_the_policy_and_are_those_that_were_made(case in case()) {
+        let (world, outcome) = run(&case);
+        let trace = trace_of(&outcome);
+        let max = if case.once || case.streamed { 1 } else { case.policy().max_attempts().get() as usize };
+        prop_assert!(trace.attempts().len() <= max);
+        // A call that has no time for its first attempt records it and sends nothing.
+        let unsent = usize::from(case.deadline == Some(Duration::ZERO));
+        prop_assert_eq!(world.sent.lock().unwrap().len() + unsent, trace.attempts().len());
+        let numbers: Vec<u32> = trace.attempts().iter().map(|attempt| attempt.number.get()).collect();
+        prop_assert_eq!(numbers, (1..=u32::try_from(trace.attempts().len()).unwrap()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn i6_retries_stay_within_the_budget(case in case()) {
+        let Some((_, reserve)) = case.budget else { return Ok(()) };
+        let (world, _) = run(&case);
+        prop_assert!(world.waits.lock().unwrap().len() <= reserve as usize);
+    }
+
+    #[test]
+    fn i7_the_outcome_is_the_last_attempt_s_own(case in case()) {
+        let (world, outcome) = run(&case);
+        let made = world.sent.lock().unwrap().len();
+        prop_assume!(made > 0);
+        let last = case.script.get(made - 1).map_or(FINE, |scene| scene.end.clone());
+        match (outcome, last) {
+            (Ok(response), End::Answers { status, body, .. }) => {
+                prop_assert_eq!(response.status().as_u16(), status);
+                prop_assert_eq!(&response.body()[..], &body[..]);
+            }
+            (Err(error), End::Fails(fate, kind)) => {
+                prop_assert_eq!((error.fate(), error.kind()), (fate, kind));
+            }
+            (outcome, last) => prop_assert!(false, "{outcome:?} after {last:?}"),
+        }
+    }
+}
+
+/// A clock that goes to sleep for good.
+struct Asleep(Arc<World>);
+
+impl Clock for Asleep {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn unix_now(&self) -> Duration {
+        self.0.unix_now()
+    }
+
+    fn sleep(&self, _: Duration) -> Sleeping {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[test]
+fn i8_a_call_that_is_dropped_in_its_wait_makes_no_further_attempt() {
+    let world = Arc::new(World::default());
+    let fails =
+        || Scene { end: End::Fails(Fate::NeverSent(Proof::Dns), ErrorKind::Dns), takes: Duration::ZERO };
+    world.script.lock().unwrap().extend([fails(), fails()]);
+    let asleep = Arc::new(Asleep(world.clone()));
+    let core = core(&world, Preset::Standard.into(), Some((0, 1)), asleep);
+    for calls in 1..=2 {
+        let request = http::Request::get("http://h.example/").body(RequestBody::from(())).unwrap();
+        let mut call = Box::pin(core.call(request, Whole(3)));
+        assert!(call.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(call);
+        // The second one could not wait if the first had not got its payment back.
+        assert_eq!(world.sent.lock().unwrap().len(), calls);
+    }
+}
+
+#[test]
+fn a_wait_that_was_overslept_leaves_no_time_and_nothing_is_sent() {
+    let world = Arc::new(World { oversleeps: Duration::from_secs(60), ..World::default() });
+    let busy = End::Answers { status: 503, retry_after: None, body: Vec::new() };
+    world.script.lock().unwrap().push_back(Scene { end: busy, takes: Duration::ZERO });
+    let core = core(&world, Preset::Standard.into(), None, world.clone());
+    let request = http::Request::get("http://h.example/").body(RequestBody::from(())).unwrap();
+    let error = finished(core.call(request, Whole(3))).unwrap_err();
+    assert_eq!((error.fate(), error.kind()), (Fate::NeverSent(Proof::NoConnection), ErrorKind::Timeout));
+    assert_eq!((error.attempts(), world.sent.lock().unwrap().len()), (2, 1));
+}

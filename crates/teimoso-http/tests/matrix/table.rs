@@ -1,0 +1,245 @@
+//! The matrix as data: how the attempts of each fault end, how many there are, and how often the peer executed the
+//! request; absent: the faults themselves, and how a cell is found out.
+
+use teimoso_retry::{Fate, Nack, Proof, Why};
+
+/// Attempts, and executions at the peer.
+pub type Counts = (usize, usize);
+
+/// One fault's part of the matrix.
+pub struct Row {
+    pub fault: &'static str,
+    /// How the attempts end, in order; the last one is how all others end, too.
+    pub fates: &'static [Fate],
+    /// GET, POST, and POST that is marked as safe to repeat, under each preset.
+    pub standard: [Counts; 3],
+    pub forgejo: [Counts; 3],
+    pub connector: [Counts; 3],
+}
+
+pub const ROWS: &[Row] = &[
+    Row {
+        fault: "dns_failure",
+        fates: &[Fate::NeverSent(Proof::Dns)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "dns_silence",
+        fates: &[Fate::NeverSent(Proof::Dns)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "refused",
+        fates: &[Fate::NeverSent(Proof::Connect)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "tls_failure",
+        fates: &[Fate::NeverSent(Proof::TlsHandshake)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "tls_certificate",
+        fates: &[Fate::NeverSent(Proof::TlsCertificate)],
+        standard: [(1, 0), (1, 0), (1, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "fin_before_ready",
+        fates: &[Fate::NeverSent(Proof::HandedBack)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "fin_unread",
+        fates: &[Fate::Ambiguous(Why::Closed)],
+        standard: [(3, 0), (1, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "fin_after_read",
+        fates: &[Fate::Ambiguous(Why::Closed)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "rst_after_read",
+        fates: &[Fate::Ambiguous(Why::Reset)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "silence",
+        fates: &[Fate::Ambiguous(Why::Timeout)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "partial_status_line",
+        fates: &[Fate::Ambiguous(Why::Closed)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "continue_then_fin",
+        fates: &[Fate::Ambiguous(Why::Closed)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "garbage",
+        fates: &[Fate::Ambiguous(Why::Protocol)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "idle_fin",
+        fates: &[Fate::Answered],
+        standard: [(1, 1), (1, 1), (1, 1)],
+        forgejo: [(1, 1), (1, 1), (1, 1)],
+        connector: [(1, 1), (1, 1), (1, 1)],
+    },
+    Row {
+        fault: "idle_408",
+        fates: &[Fate::Answered],
+        standard: [(1, 1), (1, 1), (1, 1)],
+        forgejo: [(1, 1), (1, 1), (1, 1)],
+        connector: [(1, 1), (1, 1), (1, 1)],
+    },
+    Row {
+        fault: "pending_fin",
+        fates: &[Fate::Answered],
+        standard: [(1, 1), (1, 1), (1, 1)],
+        forgejo: [(1, 1), (1, 1), (1, 1)],
+        connector: [(1, 1), (1, 1), (1, 1)],
+    },
+    Row {
+        fault: "pending_rst",
+        fates: &[Fate::Answered],
+        standard: [(1, 1), (1, 1), (1, 1)],
+        forgejo: [(1, 1), (1, 1), (1, 1)],
+        connector: [(1, 1), (1, 1), (1, 1)],
+    },
+    Row {
+        fault: "reused_fin",
+        fates: &[Fate::Ambiguous(Why::Closed), Fate::Answered],
+        standard: [(2, 2), (1, 1), (2, 2)],
+        forgejo: [(2, 2), (2, 2), (2, 2)],
+        connector: [(2, 2), (1, 1), (2, 2)],
+    },
+    Row {
+        fault: "upload_rst",
+        fates: &[Fate::Ambiguous(Why::Reset)],
+        standard: [(3, 0), (1, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "upload_503",
+        fates: &[Fate::Answered],
+        standard: [(3, 0), (1, 0), (3, 0)],
+        forgejo: [(4, 0), (1, 0), (1, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "status_503",
+        fates: &[Fate::Answered],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "body_cut_by_length",
+        fates: &[Fate::BodyLost],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "body_cut_by_chunk",
+        fates: &[Fate::BodyLost],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "body_cut_by_rst",
+        fates: &[Fate::BodyLost],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "body_cut_unframed",
+        fates: &[Fate::Answered],
+        standard: [(1, 1), (1, 1), (1, 1)],
+        forgejo: [(1, 1), (1, 1), (1, 1)],
+        connector: [(1, 1), (1, 1), (1, 1)],
+    },
+    Row {
+        fault: "h2_refused_stream",
+        fates: &[Fate::NotProcessed(Nack::RefusedStream)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "h2_internal_error",
+        fates: &[Fate::Ambiguous(Why::Reset)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "h2_goaway_below",
+        fates: &[Fate::NotProcessed(Nack::GoAway)],
+        standard: [(3, 0), (3, 0), (3, 0)],
+        forgejo: [(4, 0), (4, 0), (4, 0)],
+        connector: [(4, 0), (1, 0), (4, 0)],
+    },
+    Row {
+        fault: "h2_goaway_above",
+        fates: &[Fate::Ambiguous(Why::Closed)],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (4, 4), (4, 4)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "h2_head_then_rst",
+        fates: &[Fate::BodyLost],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "h2_body_cut_by_rst",
+        fates: &[Fate::BodyLost],
+        standard: [(3, 3), (1, 1), (3, 3)],
+        forgejo: [(4, 4), (1, 1), (1, 1)],
+        connector: [(4, 4), (1, 1), (4, 4)],
+    },
+    Row {
+        fault: "redirect_refused",
+        fates: &[Fate::Answered, Fate::NeverSent(Proof::Connect)],
+        standard: [(4, 1), (4, 1), (4, 1)],
+        forgejo: [(5, 1), (5, 1), (5, 1)],
+        connector: [(5, 1), (5, 1), (5, 1)],
+    },
+];
