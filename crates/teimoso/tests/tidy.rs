@@ -267,8 +267,11 @@ fn time_and_chance_are_arguments_but_for_their_owners() {
 }
 
 /// The real clocks and real chance: the binary's, and the client library's.
-const OWNERS: [&str; 3] =
-    ["crates/teimoso/src/clock.rs", "crates/teimoso/src/wiring/entropy.rs", "crates/teimoso-http/src/clock.rs"];
+const OWNERS: [&str; 3] = [
+    "crates/teimoso/src/clock.rs",
+    "crates/teimoso/src/wiring/entropy.rs",
+    "crates/teimoso-http/src/clock.rs",
+];
 
 #[test]
 fn the_pure_rooms_know_no_world() {
