@@ -95,7 +95,8 @@ impl ClientBuilder {
     /// whole retries may be saved up, which is also what an authority starts with. `None`: no budget.
     ///
     /// Default: 200 and 10 (one retry per five requests) if the client's policy is exactly [`Preset::Standard`], else
-    /// none. It holds for requests that bring their own policy too.
+    /// none: a policy that was made from `standard` and changed in anything has no budget unless it is given one here.
+    /// It holds for requests that bring their own policy too.
     #[must_use]
     pub fn retry_budget(mut self, per_mille_and_reserve: Option<(u32, u32)>) -> Self {
         self.retry_budget = Some(per_mille_and_reserve);
@@ -126,6 +127,10 @@ impl ClientBuilder {
 
     /// The transport; default: one with the machine's trust roots, HTTP/2 where a TLS peer offers it, no proxy, and no
     /// egress rules, for a client talks to the address its caller typed.
+    ///
+    /// One that you build yourself begins with the defaults of deliveries, which are stricter: HTTP/1.1 alone, and egress
+    /// rules that refuse loopback and private addresses. A client wants [`Egress::unguarded`] and
+    /// [`HttpVersions::Http2Preferred`].
     #[must_use]
     pub fn transport(mut self, transport: Transport) -> Self {
         self.transport = Some(transport);
