@@ -22,7 +22,7 @@ use crate::transport::{ADDED_HEADERS, Transport};
 use super::budgets::Payment;
 use super::event::{Observer, RetryEvent, redacted, say};
 use super::hint::{hint, told};
-use super::marks::Marks;
+use super::marks::{Marks, own_policy};
 use super::receive::Receive;
 use super::repeat::Repeat;
 use super::targets::{Destination, Destinations};
@@ -82,7 +82,7 @@ impl<T: Exchanger> Core<T> {
         let mut destination = self.destinations.of(parts.uri)?;
         self.add_defaults(&mut parts.headers);
         let marks = Marks::read(&parts.extensions, &parts.headers);
-        let own = parts.extensions.remove::<RetryPolicy>();
+        let own = own_policy(&parts.extensions);
         let policy = own.as_ref().unwrap_or(&self.policy);
         let mut trace = RetryTrace::default();
         let mut number = 0;

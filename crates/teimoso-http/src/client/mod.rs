@@ -38,7 +38,7 @@ pub(crate) use self::builder::default_budget;
 pub(crate) use self::call::Ports;
 pub(crate) use self::event::{redacted, say};
 pub(crate) use self::hint::{hint, told};
-pub(crate) use self::marks::{IDEMPOTENCY_KEY, Marks};
+pub(crate) use self::marks::{IDEMPOTENCY_KEY, Marks, own_policy};
 pub(crate) use self::repeat::Repeat;
 pub(crate) use self::tried::{kind_of_status, reason_of};
 
@@ -49,9 +49,8 @@ pub(crate) use self::tried::{kind_of_status, reason_of};
 /// body that it was to collect, is an [`Error`], which carries the trace too.
 ///
 /// What one request needs beyond the client's policy, it says itself, in its extensions: [`Idempotent`], [`NoRetry`],
-/// [`Deadline`], or a whole [`RetryPolicy`](teimoso_retry::RetryPolicy) of its own. Extensions are told apart by their
-/// type: a bare [`Preset`](teimoso_retry::Preset) there says nothing, `RetryPolicy::preset(…)` does. A header
-/// `Idempotency-Key` marks a request as idempotent too.
+/// [`Deadline`], and a [`RetryPolicy`](teimoso_retry::RetryPolicy) of its own or the
+/// [`Preset`](teimoso_retry::Preset) that names one. A header `Idempotency-Key` marks a request as idempotent too.
 ///
 /// It runs on the caller's tokio runtime, whose I/O and time drivers must be enabled. Dropping the future of a call ends
 /// it: no further attempt is made, its connection is closed on HTTP/1.1, and its stream is reset on HTTP/2.

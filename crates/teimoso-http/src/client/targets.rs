@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_same_url_is_parsed_once_and_one_authority_has_one_account() {
-        let destinations = Destinations::new(Some(Budgets::new(200, 10)));
+        let destinations = Destinations::new(Some(Budgets::new(teimoso_retry::Budget::default())));
         let first = destinations.of(uri("http://h.example/a?b=c")).unwrap();
         let again = destinations.of(uri("http://h.example/a?b=c")).unwrap();
         assert!(Arc::ptr_eq(&first.target, &again.target));

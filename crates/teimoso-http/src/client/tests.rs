@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::header::{LOCATION, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use teimoso_retry::{Decision, Effect, Fate, Nack, Preset, Proof, RetryPolicy, WaitSource, Why};
+use teimoso_retry::{Budget, Decision, Effect, Fate, Nack, Preset, Proof, RetryPolicy, WaitSource, Why};
 
 use super::budgets::Budgets;
 use super::call::{Core, Exchanger, Ports};
@@ -286,7 +286,9 @@ fn core(
         policy,
         default_headers: HeaderMap::new(),
         redirects: 0,
-        destinations: Destinations::new(budget.map(|(share, reserve)| Budgets::new(share, reserve))),
+        destinations: Destinations::new(
+            budget.map(|(share, reserve)| Budgets::new(Budget::new(share, reserve))),
+        ),
         ports: Ports { clock, entropy: world.clone(), observer: None },
     }
 }

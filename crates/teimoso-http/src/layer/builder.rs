@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use teimoso_retry::RetryPolicy;
+use teimoso_retry::{Budget, RetryPolicy};
 
 use super::classify::NoEvidence;
 use super::{RetryLayer, Shared};
@@ -13,7 +13,7 @@ use crate::clock::{Clock, Entropy, SystemClock, SystemEntropy};
 /// Settings of a [`RetryLayer`] beside its policy.
 pub struct RetryLayerBuilder<C = NoEvidence> {
     policy: RetryPolicy,
-    retry_budget: Option<(u32, u32)>,
+    retry_budget: Option<Budget>,
     ports: Ports,
     classify: C,
 }
@@ -58,8 +58,8 @@ impl<C> RetryLayerBuilder<C> {
 
     /// The retry budget, as [`ClientBuilder::retry_budget`](crate::ClientBuilder::retry_budget) has it.
     #[must_use]
-    pub fn retry_budget(mut self, per_mille_and_reserve: Option<(u32, u32)>) -> Self {
-        self.retry_budget = per_mille_and_reserve;
+    pub fn retry_budget(mut self, budget: Option<Budget>) -> Self {
+        self.retry_budget = budget;
         self
     }
 
@@ -86,7 +86,7 @@ impl<C> RetryLayerBuilder<C> {
 
     /// Makes the layer.
     pub fn build(self) -> RetryLayer<C> {
-        let budgets = self.retry_budget.map(|(share, reserve)| Budgets::new(share, reserve));
+        let budgets = self.retry_budget.map(Budgets::new);
         let shared = Shared { policy: self.policy, budgets, ports: self.ports };
         RetryLayer { shared: Arc::new(shared), classify: self.classify }
     }

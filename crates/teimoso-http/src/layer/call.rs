@@ -12,8 +12,8 @@ use tower_service::Service;
 use super::{Classify, Replay, RetryLayer, Shared};
 use crate::attempt::Timings;
 use crate::client::{
-    Account, Budgets, Marks, Payment, Repeat, RetryEvent, hint, kind_of_status, reason_of, redacted, say,
-    told,
+    Account, Budgets, Marks, Payment, Repeat, RetryEvent, hint, kind_of_status, own_policy, reason_of,
+    redacted, say, told,
 };
 use crate::trace::{AttemptTrace, RetryTrace};
 
@@ -30,7 +30,7 @@ impl<C> RetryLayer<C> {
         B: Replay,
     {
         let Shared { policy, budgets, ports } = &*self.shared;
-        let own = request.extensions().get::<RetryPolicy>().cloned();
+        let own = own_policy(request.extensions());
         let policy = own.as_ref().unwrap_or(policy);
         let marks = Marks::read(request.extensions(), request.headers());
         let mut repeat = Repeat::new(policy, request.method(), marks, ports.clock.now());

@@ -11,7 +11,7 @@ use http_body_util::{Empty, Full};
 use teimoso_http::{
     Deadline, Idempotent, NoRetry, Replay, RequestBody, Retry, RetryEvent, RetryLayer, RetryTrace,
 };
-use teimoso_retry::{Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Why};
+use teimoso_retry::{Budget, Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Why};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -213,7 +213,8 @@ async fn a_service_that_fails_to_become_ready_again_is_spent_and_its_error_is_fi
 #[tokio::test]
 async fn the_budget_is_one_per_host_and_port_whatever_its_case_and_user() {
     let clock = TestClock::default();
-    let layer = RetryLayer::builder(Preset::Standard).clock(clock).retry_budget(Some((0, 2))).build();
+    let layer =
+        RetryLayer::builder(Preset::Standard).clock(clock).retry_budget(Some(Budget::new(0, 2))).build();
     for (host, sent) in [("h.example", 3), ("H.Example", 1), ("me:pw@h.example", 1), ("h.example:81", 3)] {
         let service = Scripted::playing([status(503), status(503), status(503)]);
         let request = http::Request::get(format!("http://{host}/")).body(()).unwrap();
