@@ -14,11 +14,12 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("teimoso-retry", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
     ("teimoso-store-embedded", &["teimoso-delivery"]),
+    ("teimoso-store-redis", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery"]),
     (
         "teimoso",
