@@ -17,10 +17,20 @@ local LANES, LANE_IDS, LANE_NAMES = P .. 'lanes', P .. 'lane_ids', P .. 'lane_na
 local TURNS, SHARED, JOBS, JOBS_DUE = P .. 'turns', P .. 'shared', P .. 'jobs', P .. 'jobs_due'
 local EVENT_ORDER, BARE = P .. 'order:events', P .. 'order:bare'
 
+-- The three keys of anybody: the tag is the first one's name.
+local READY = string.sub(P, 2, -3)
+local WAITING = string.sub(READY, 1, -8) .. 'espera'
+local BURIED = string.sub(READY, 1, -8) .. 'mortos'
+-- Entries taken from them and not yet adopted: token to bytes, and when each is anybody's again.
+local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
+
 -- States, reasons and the like: the tags of the model, which are law.
 local PENDING, IN_FLIGHT, SCHEDULED, DELIVERED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local STATE_NAMES = { [0] = 'pending', 'in_flight', 'scheduled', 'delivered', 'dead', 'cancelled' }
 local AT_MOST_ONCE, WHY_REPLAY = 1, 7
+-- Flags of a delivery: a cancellation was wished; it came in through the ready list and goes back to the public keys.
+local WISHED_CANCEL, ADOPTED = 1, 2
+local function has(flags, flag) return floor(flags / flag) % 2 == 1 end
 local REASON_AMBIGUOUS, REASON_POISON, MAX_RECOVERIES = 4, 11, 3
 local NO_NONCE = string.rep('\0', 16)
 

@@ -32,8 +32,8 @@ local NEXT_DELIVERED, NEXT_SCHEDULED, NEXT_DEAD, NEXT_RELEASED = 0, 1, 2, 3
 -- Where a delivery goes when nobody works on it any more. A cancellation wished meanwhile is honoured, but an end
 -- stands.
 local function rest(d, next, reason, due, why, at)
-  local wished = d.flags % 2 == 1
-  if wished then d.flags = d.flags - 1 end
+  local wished = has(d.flags, WISHED_CANCEL)
+  if wished then d.flags = d.flags - WISHED_CANCEL end
   if next == NEXT_DELIVERED then
     go(d, DELIVERED)
   elseif next == NEXT_DEAD then
@@ -60,17 +60,29 @@ local function expunge_event(key)
 end
 
 -- An event has one delivery, so it goes with it.
-local function expunge(key)
-  local d = delivery(key)
-  if not d then return end
+local function remove_records(d)
+  local key = d.key
   for number = 1, math.min(d.attempts, 1000) do attempts_gone[#attempts_gone + 1] = key .. ':' .. number end
   deliveries_gone[#deliveries_gone + 1] = key
   d.gone = true
   count(STATE_NAMES[d.state], -1)
-  count('expunged', 1)
   local l = lane_of(d.lane)
   if l then l.kept = math.max(l.kept - 1, 0) end
   expunge_event(d.event)
+end
+
+local function expunge(key)
+  local d = delivery(key)
+  if not d then return end
+  remove_records(d)
+  count('expunged', 1)
+end
+
+-- Back to the public keys, where it counts as one of theirs.
+local function give_up_to_public(d)
+  remove_records(d)
+  count('accepted', -1)
+  call('ZREM', order_of(d.was), d.key)
 end
 
 -- Removes a few of what ended longest ago, past the bounds of age and number.

@@ -3,7 +3,8 @@
 -- ARGV[4..9]   settlements, renewals, deliveries wanted (-1: no claim), free slots, slots held by this process,
 --              lease in ms
 -- ARGV[10..11] the claim's nonce (16 bytes), when its leases end (the caller's clock)
--- then         per settlement its fixed part and its attempt's record (may be empty); per renewal its fixed part
+-- then         per settlement its fixed part, its attempt's record (may be empty), and the text with which it goes
+--              back to the public keys (empty: it does not); per renewal its fixed part
 
 local CLAIMS, CLAIMS_BY_AGE = P .. 'claims', P .. 'claims_by_age'
 local SETTLEMENT = '>c15c16BBBBBBI4I4I8I8BI8I8I4'
@@ -23,28 +24,43 @@ will_claim = want >= 0
 
 local attempts = {}
 
-local function settle(fixed, record)
+-- Events that came in through the ready list wait and die where everybody can see them (S2.1).
+local function settle_in_public(d, next, due, text)
+  if text == '' or not has(d.flags, ADOPTED) or has(d.flags, WISHED_CANCEL) then return false end
+  if next == NEXT_SCHEDULED then
+    give_up_to_public(d)
+    call('ZADD', WAITING, due, text)
+    return true
+  end
+  if next ~= NEXT_DEAD then return false end
+  give_up_to_public(d)
+  call('RPUSH', BURIED, text)
+  return true
+end
+
+local function settle(fixed, record, text)
   local key, by, next, reason, next_why, mode, why, recoveries, tried, budget_from, first, due, news, pause_until,
     at, number = unpk(SETTLEMENT, fixed)
   local d = delivery(key)
   if not d or d.state ~= IN_FLIGHT or d.nonce ~= by then return end
   end_lease(d)
-  if record ~= '' then
-    attempts[#attempts + 1] = key .. ':' .. string.format('%d', number)
-    attempts[#attempts + 1] = record
-  end
   local l = lane_of(d.lane)
   if l then
     l.answers = next == NEXT_DELIVERED and 1 or 0
     release(l, news, ours(pause_until), ours(at))
   end
   d.mode, d.why, d.recoveries, d.attempts, d.budget_from, d.first = mode, why, recoveries, tried, budget_from, first
+  if settle_in_public(d, next, ours(due), text) then return end
+  if record ~= '' then
+    attempts[#attempts + 1] = key .. ':' .. string.format('%d', number)
+    attempts[#attempts + 1] = record
+  end
   rest(d, next, reason, ours(due), next_why, ours(at))
 end
 
 for _ = 1, settlements do
-  settle(ARGV[arg], ARGV[arg + 1])
-  arg = arg + 2
+  settle(ARGV[arg], ARGV[arg + 1], ARGV[arg + 2])
+  arg = arg + 3
 end
 
 -- ---- extend
@@ -331,13 +347,16 @@ local function describe_taken()
   return names
 end
 
+local function head_score(order) return tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge) end
+
 local function next_wake()
   local wake = math.huge
-  for _, order in ipairs({ TIMERS, LEASES, JOBS_DUE }) do
-    wake = math.min(wake, tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge))
+  for _, order in ipairs({ TIMERS, LEASES, JOBS_DUE, WAITING, TAKEN_UNTIL }) do
+    wake = math.min(wake, head_score(order))
   end
   if wake == math.huge then return -1 end
-  return wake - shift
+  -- A score of somebody else's may be anything: seconds, or a fraction.
+  return math.max(floor(wake - shift), 0)
 end
 
 local known = will_claim and call('HGET', CLAIMS, nonce)
@@ -370,5 +389,15 @@ for _, pause in ipairs(paused) do
     for _, value in ipairs({ name, pause[2] - shift, pause[3] }) do paused_lanes[#paused_lanes + 1] = value end
   end
 end
+-- Whether the public keys have something to adopt, and when the first that waits there is due (-1: none does).
+local function ingress()
+  local waits = head_score(WAITING)
+  local some = call('LLEN', READY) > 0 or waits <= now or head_score(TAKEN_UNTIL) <= now
+  return some and 1 or 0, waits < math.huge and floor(waits) or -1
+end
+
 local bell = finish()
-return { bell, unfinished, will_claim and next_wake() or -1, lost, paused_lanes, names, answer, shift, rebased }
+local adopt, waits = 0, -1
+if will_claim then adopt, waits = ingress() end
+return { bell, unfinished, will_claim and next_wake() or -1, lost, paused_lanes, names, answer, shift, rebased,
+  adopt, waits }

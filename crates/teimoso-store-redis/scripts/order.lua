@@ -9,7 +9,7 @@ call('HDEL', META, '-')
 
 local function cancel(d)
   if d.state == IN_FLIGHT then
-    if d.flags % 2 == 0 then d.flags = d.flags + 1 end
+    if not has(d.flags, WISHED_CANCEL) then d.flags = d.flags + WISHED_CANCEL end
     touch(d)
     return WISHED
   end

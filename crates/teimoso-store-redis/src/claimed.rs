@@ -6,10 +6,11 @@ use std::sync::Arc;
 use redis::Value;
 use teimoso_delivery::model::{DeliveryId, Key, Lease, Millis, Nonce, PauseWhy, Progress};
 use teimoso_delivery::store::{
-    Claim, ClaimRequest, Claimed, LaneNews, LanePause, Next, Settlement, StoreError,
+    Claim, ClaimRequest, Claimed, LaneNews, LanePause, LeaseRef, Next, Settlement, StoreError,
 };
 
 use crate::codec::{self, DeliveryRecord, Unreadable};
+use crate::ingress::Held;
 use crate::reply::{array, bytes, exactly, natural, some_bytes, some_number};
 use crate::shared::Shared;
 
@@ -23,6 +24,14 @@ pub(crate) struct Answer {
     pub(crate) paused: Vec<LanePause>,
     pub(crate) claim: Claim,
     pub(crate) unusable: Vec<Unusable>,
+    /// What of the claim goes back to the public keys when it waits or dies.
+    pub(crate) adopted: Vec<(LeaseRef, Arc<Held>)>,
+    /// The public keys have something to adopt.
+    pub(crate) ingress: bool,
+    /// When the first that waits there is due; -1 when none does.
+    pub(crate) waits: i64,
+    /// How far the server's clock went back further than is believed, in ms; 0 when it did not.
+    pub(crate) rebased: u64,
 }
 
 /// A leased delivery of which too little can be read to attempt it.
@@ -57,7 +66,8 @@ impl Answer {
         shared: &Shared,
         request: Option<&ClaimRequest>,
     ) -> Result<Self, StoreError> {
-        let [bell, unfinished, wake, lost, paused, names, taken, shift, _rebased] = exactly::<9>(value)?;
+        let [bell, unfinished, wake, lost, paused, names, taken, shift, rebased, ingress, waits] =
+            exactly::<11>(value)?;
         let shift = some_number(&shift)?;
         let mut answer = Self {
             bell: some_number(&bell)?,
@@ -69,6 +79,10 @@ impl Answer {
                 wake_at: u64::try_from(some_number(&wake)?).ok().map(Millis::new),
             },
             unusable: Vec::new(),
+            adopted: Vec::new(),
+            ingress: some_number(&ingress)? != 0,
+            waits: some_number(&waits)?,
+            rebased: natural(&rebased)?,
         };
         if let Some(request) = request {
             let lanes = lane_names(array(names)?)?;
@@ -94,11 +108,15 @@ impl Answer {
         let delivery = shared.ids().delivery(key);
         let event = bytes(taken.event)?.ok_or(Unreadable);
         let event = event.and_then(|event| codec::decode_event(&event, record.event, shared.ids()));
-        let usable = event.ok().and_then(|event| Some((event.url.clone()?, event)));
-        let Some((url, event)) = usable else {
+        let usable = event.ok().and_then(|(event, raw)| Some((event.url.clone()?, event, raw)));
+        let Some((url, event, raw)) = usable else {
             self.unusable.push(Unusable { delivery, nonce, progress: record.progress });
             return Ok(());
         };
+        if let Some(raw) = raw {
+            let held = Held { raw, event: record.event, id: event.id.clone() };
+            self.adopted.push((LeaseRef { delivery, nonce }, Arc::new(held)));
+        }
         let due = record.due.get().saturating_add_signed(shift.saturating_neg());
         self.claim.taken.push(Claimed {
             lease: Lease::grant(delivery, nonce),

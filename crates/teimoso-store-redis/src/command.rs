@@ -89,7 +89,8 @@ pub(crate) async fn start_replay(shared: &Shared, order: NewReplay) -> Result<Re
     }
     let mut call = shared.call(&JOB);
     call.arg("start").arg(prepared).arg(codec::encode_order(&order, rate));
-    changed(shared, shared.reads.call(&call).await?)?.ok_or_else(unexpected)
+    // Not on the link that repeats: a second call would begin a second job.
+    changed(shared, shared.accepts.call(&call).await?)?.ok_or_else(unexpected)
 }
 
 /// Counts what the filter takes, oldest first, and appends it to `list`.
@@ -116,10 +117,11 @@ async fn gather(shared: &Shared, filter: &ReplayFilter, list: Option<&str>) -> R
             .collect();
         found += taken.len() as u64;
         if let (Some(list), false) = (list, taken.is_empty()) {
+            // Nor here: an item would be listed twice.
             let mut append = pipe();
             append.cmd("RPUSH").arg(list).arg(&taken);
             append.cmd("EXPIRE").arg(list).arg(PREPARED.as_secs());
-            shared.reads.pipeline(&append).await?;
+            shared.accepts.pipeline(&append).await?;
         }
     }
 }

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::claimed::{Answer, Unusable};
 use crate::codec::{self, nonce_bytes};
+use crate::ingress;
 use crate::link::{Failure, Trouble};
 use crate::scripts::{CYCLE, Call};
 use crate::shared::Shared;
@@ -93,6 +94,8 @@ impl Turn {
         for (key, settlement) in &self.settlements {
             call.arg(codec::settlement(*key, settlement));
             call.arg(settlement.record.as_deref().map_or(Vec::new(), codec::encode_attempt));
+            let held = shared.adopted(LeaseRef::from(&settlement.lease));
+            call.arg(ingress::text_for(settlement, held.as_ref()));
         }
         let ids = shared.ids();
         for (lease, until) in &self.renewals {
@@ -184,8 +187,8 @@ impl Cycles {
             request.nonce = nonce;
         }
         loop {
-            if turn.claim.is_some() {
-                self.shared.wake.begin_claim();
+            if turn.claim.is_some() && self.shared.wake.begin_claim() {
+                self.adopt().await;
             }
             match self.shared.work.call(&turn.call(&self.shared)).await {
                 Ok(value) => return self.done(turn, value),
@@ -193,6 +196,19 @@ impl Cycles {
                     Some(again) => turn = again,
                     None => return,
                 },
+            }
+        }
+    }
+
+    /// Before a claim, so that what was pushed is among what it can take. A failure is the claim's to meet.
+    async fn adopt(&self) {
+        match ingress::adopt(&self.shared).await {
+            Ok(0) => {}
+            // There may be more.
+            Ok(_) => self.shared.wake.note_ingress(),
+            Err(error) => {
+                self.shared.wake.note_ingress();
+                self.shared.note(Some(error));
             }
         }
     }
@@ -222,7 +238,10 @@ impl Cycles {
             Ok(answer) => answer,
             Err(error) => return turn.fail(&error),
         };
-        shared.let_go(turn.settlements.iter().map(|(_, settlement)| settlement.lease.delivery()));
+        if answer.rebased > 0 {
+            shared.clock_went_back(answer.rebased);
+        }
+        shared.let_go(turn.settlements.iter().map(|(_, settlement)| LeaseRef::from(&settlement.lease)));
         let mut pauses = Some(answer.paused);
         for reply in turn.settled {
             drop(reply.send(Ok(pauses.take().unwrap_or_default())));
@@ -230,13 +249,19 @@ impl Cycles {
         self.answer_extended(&turn.renewals, turn.extended, &answer.lost);
         let Some((request, reply)) = turn.claim else { return };
         let short = answer.claim.taken.len() + answer.unusable.len() < request.want.min(MOST_WANTED);
-        if short && !answer.unfinished {
-            self.shared.wake.saw_all(answer.bell);
+        if answer.ingress {
+            self.shared.wake.note_ingress();
+        }
+        if answer.unfinished || answer.ingress {
+            self.shared.wake.nudge();
+        }
+        if short && !answer.unfinished && !answer.ingress {
+            self.shared.wake.saw_all(answer.bell, answer.waits);
         } else {
             self.shared.wake.hear(answer.bell);
         }
-        let until = request.lease_until;
-        self.shared.hold(answer.claim.taken.iter().map(|claimed| claimed.lease.delivery()), until);
+        let taken = answer.claim.taken.iter().map(|claimed| LeaseRef::from(&claimed.lease));
+        self.shared.hold(taken, request.lease_until, answer.adopted);
         self.bury(answer.unusable);
         if let Err(Ok(claim)) = reply.send(Ok(answer.claim)) {
             // Nobody waits for it any more: given back at once instead of at the end of the leases.
@@ -257,9 +282,9 @@ impl Cycles {
                 if lost.contains(&index) { gone.push(*lease) } else { kept.push((*lease, *until)) }
             }
             at += count;
-            self.shared.let_go(gone.iter().map(|lease| lease.delivery));
+            self.shared.let_go(gone.iter().copied());
             for (lease, until) in kept {
-                self.shared.hold(std::iter::once(lease.delivery), until);
+                self.shared.hold_longer(lease, until);
             }
             drop(reply.send(Ok(gone)));
         }

@@ -10,18 +10,25 @@ pub const DEFAULT_PREFIX: &str = "webhooks";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
     ready: String,
+    waiting: String,
     tag: String,
 }
 
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Self {
         let ready = format!("{prefix}:prontos");
-        Self { tag: format!("{{{ready}}}:"), ready }
+        let waiting = format!("{prefix}:espera");
+        Self { tag: format!("{{{ready}}}:"), ready, waiting }
     }
 
     /// Where anybody may RPUSH an event (S2.1, S2.2).
     pub(crate) fn ready(&self) -> &str {
         &self.ready
+    }
+
+    /// Where what came from there waits for its next attempt, by due time (S2.1).
+    pub(crate) fn waiting(&self) -> &str {
+        &self.waiting
     }
 
     /// A private key.
@@ -54,7 +61,7 @@ mod tests {
     #[test]
     fn s2_1_the_public_names_and_the_tag_are_what_they_are() {
         let keys = Keys::new(DEFAULT_PREFIX);
-        assert_eq!(keys.ready(), "webhooks:prontos");
+        assert_eq!((keys.ready(), keys.waiting()), ("webhooks:prontos", "webhooks:espera"));
         assert_eq!(keys.meta(), "{webhooks:prontos}:meta");
     }
 

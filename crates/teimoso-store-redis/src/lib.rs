@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `scripts/` | every transition, as one atomic step on one slot; `cycle` is a worker's whole round trip |
 //! | `cycle`, `claimed` | what ended, what is renewed and what is wanted, gathered and sent as one script |
+//! | `ingress`, `entry` | S2's public keys: what anybody pushed is adopted, and goes back there to wait or die |
 //! | `accept` | events, names and counters of many requests, at a durability that is waited for |
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
 //! | `query`, `command` | what is asked and ordered over the API |
@@ -11,16 +12,18 @@
 //! | `codec` | stored values, each with its version |
 //!
 //! A shard is all keys of one tag: lanes, schedule, leases, counters. One server or Sentinel group is one shard, in
-//! which applications take turns. Deliberately absent: retry policy, HTTP, JSON (events are opaque bytes here, and
-//! Lua never decodes one), and the polling for due work.
+//! which applications take turns. Deliberately absent: retry policy, HTTP, JSON beyond S2's four fields (Lua never
+//! decodes an event), and polling for due work.
 
 mod accept;
 mod claimed;
 mod codec;
 mod command;
 mod cycle;
+mod entry;
 mod error;
 mod found;
+mod ingress;
 mod io;
 mod keys;
 mod link;
@@ -33,6 +36,7 @@ mod wake;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::Bytes;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
@@ -117,6 +121,13 @@ impl RedisStore {
     #[must_use]
     pub fn found(&self) -> &Found {
         &self.shared.found
+    }
+
+    /// How far the server's clock last went back beyond what is believed (60 s), if it did: times were taken anew
+    /// from it, so what was due stays due that much longer.
+    #[must_use]
+    pub fn clock_went_back(&self) -> Option<Duration> {
+        Some(self.shared.went_back_ms()).filter(|ms| *ms > 0).map(Duration::from_millis)
     }
 
     fn send(&self, op: Op) -> Result<(), StoreError> {

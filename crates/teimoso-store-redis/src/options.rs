@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use teimoso_delivery::model::PolicyName;
+
 use crate::keys::DEFAULT_PREFIX;
 
 /// How far an acceptance must have come before it is answered.
@@ -58,6 +60,12 @@ pub struct Options {
     pub history_rows: u32,
     /// Delivered and cancelled deliveries are kept this long.
     pub history: Duration,
+    /// The policy of events that came in by RPUSH; `None` is the server's.
+    pub ingress_policy: Option<PolicyName>,
+    /// That policy's number of attempts: an entry of the ready list that has had so many is a replay.
+    pub ingress_attempts: u32,
+    /// Longest entry of the ready list in bytes; a longer one is a dead letter.
+    pub max_entry_bytes: usize,
     /// Whose clock decides.
     pub time: TimeSource,
 }
@@ -73,6 +81,9 @@ impl Default for Options {
             allow_volatile: false,
             history_rows: 100_000,
             history: Duration::from_secs(24 * 3_600),
+            ingress_policy: PolicyName::parse("webhook").ok(),
+            ingress_attempts: 5,
+            max_entry_bytes: (1 << 20) + (64 << 10),
             time: TimeSource::default(),
         }
     }

@@ -42,6 +42,7 @@ pub(crate) fn number(value: &Value) -> Result<Option<i64>, StoreError> {
     match value {
         Value::Int(number) => Ok(Some(*number)),
         Value::Nil => Ok(None),
+        Value::Double(number) => Ok(Some(*number as i64)),
         Value::BulkString(bytes) => {
             let text = std::str::from_utf8(bytes).map_err(|_| unexpected())?;
             whole(text).map(Some)

@@ -28,10 +28,16 @@ pub(crate) static CYCLE: LazyLock<Script> =
     script!("cycle": "01_base.lua", "02_lanes.lua", "03_rest.lua", "cycle.lua");
 pub(crate) static ACCEPT: LazyLock<Script> =
     script!("accept": "01_base.lua", "02_lanes.lua", "03_rest.lua", "accept.lua");
+pub(crate) static TAKE: LazyLock<Script> =
+    script!("take": "01_base.lua", "02_lanes.lua", "03_rest.lua", "take.lua");
+pub(crate) static ADOPT: LazyLock<Script> =
+    script!("adopt": "01_base.lua", "02_lanes.lua", "03_rest.lua", "adopt.lua");
 pub(crate) static ORDER: LazyLock<Script> =
     script!("order": "01_base.lua", "02_lanes.lua", "03_rest.lua", "order.lua");
 pub(crate) static JOB: LazyLock<Script> =
     script!("job": "01_base.lua", "02_lanes.lua", "03_rest.lua", "job.lua");
+pub(crate) static STATS: LazyLock<Script> = script!("stats": "01_base.lua", "stats.lua");
+pub(crate) static PEEK: LazyLock<Script> = script!("peek": "01_base.lua", "peek.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "01_base.lua", "02_lanes.lua", "read.lua");
 
 /// A call that can be made again.

@@ -2,22 +2,29 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redis::{Value, cmd};
 use teimoso_delivery::lanes::{Limits, MAX_LANES, MAX_URL_LANES, RESERVED_FROM_FIRST, RESERVED_FROM_MORE};
 use teimoso_delivery::memory::NAMES_LAST;
-use teimoso_delivery::model::{DeliveryId, IdSpace, Millis};
+use teimoso_delivery::model::{IdSpace, Millis};
 use teimoso_delivery::ports::{Clock, Entropy};
-use teimoso_delivery::store::{StoreError, StoreErrorKind};
+use teimoso_delivery::store::{LeaseRef, StoreError, StoreErrorKind};
 
 use crate::found::Found;
+use crate::ingress::{Held, Rules};
 use crate::keys::Keys;
 use crate::link::{Failure, Link, Locate};
 use crate::options::{Durability, Options, TimeSource};
 use crate::reply;
 use crate::scripts::{Call, Script};
 use crate::wake::Wake;
+
+/// A lease of this process.
+struct Leased {
+    until: Millis,
+    adopted: Option<Arc<Held>>,
+}
 
 /// See the module.
 pub(crate) struct Shared {
@@ -35,12 +42,14 @@ pub(crate) struct Shared {
     pub(crate) wake: Wake,
     pub(crate) found: Found,
     pub(crate) durability: Durability,
+    pub(crate) ingress: Rules,
     pub(crate) closed: AtomicBool,
     time: TimeSource,
     bounds: String,
     salt: AtomicU64,
-    held: Mutex<HashMap<DeliveryId, Millis>>,
+    held: Mutex<HashMap<LeaseRef, Leased>>,
     trouble: Mutex<Option<StoreError>>,
+    went_back_ms: AtomicU64,
 }
 
 /// The shared parts that are there before anything was asked.
@@ -59,7 +68,7 @@ impl Ports {
 
 impl Shared {
     pub(crate) fn new(ports: Ports, work: Link, found: Found, options: &Options) -> Self {
-        let (accepts, reads) = (ports.link(), ports.link());
+        let (accepts, reads) = (ports.link(), ports.link().repeating());
         let Ports { clock, entropy, place, shown } = ports;
         let salt = AtomicU64::new(entropy.next_u64());
         Self {
@@ -74,12 +83,18 @@ impl Shared {
             wake: Wake::new(),
             durability: options.durability.unwrap_or_else(|| found.strongest()),
             found,
+            ingress: Rules {
+                most_bytes: options.max_entry_bytes,
+                policy: options.ingress_policy.clone(),
+                attempts: options.ingress_attempts,
+            },
             closed: AtomicBool::new(false),
             time: options.time,
             bounds: bounds(options),
             salt,
             held: Mutex::default(),
             trouble: Mutex::default(),
+            went_back_ms: AtomicU64::new(0),
         }
     }
 
@@ -123,22 +138,44 @@ impl Shared {
 
     // ---- what this process holds
 
-    pub(crate) fn hold(&self, deliveries: impl Iterator<Item = DeliveryId>, until: Millis) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.extend(deliveries.map(|id| (id, until)));
+    fn leases(&self) -> MutexGuard<'_, HashMap<LeaseRef, Leased>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn let_go(&self, deliveries: impl Iterator<Item = DeliveryId>) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in deliveries {
-            held.remove(&id);
+    /// Leases that were given to this process, and which of them came in through the public keys.
+    pub(crate) fn hold(
+        &self,
+        leases: impl Iterator<Item = LeaseRef>,
+        until: Millis,
+        adopted: Vec<(LeaseRef, Arc<Held>)>,
+    ) {
+        let mut held = self.leases();
+        held.extend(leases.map(|lease| (lease, Leased { until, adopted: None })));
+        for (lease, text) in adopted {
+            held.entry(lease).and_modify(|leased| leased.adopted = Some(text));
         }
+    }
+
+    pub(crate) fn hold_longer(&self, lease: LeaseRef, until: Millis) {
+        self.leases().entry(lease).and_modify(|leased| leased.until = until);
+    }
+
+    pub(crate) fn let_go(&self, leases: impl Iterator<Item = LeaseRef>) {
+        let mut held = self.leases();
+        for lease in leases {
+            held.remove(&lease);
+        }
+    }
+
+    /// With what a held delivery came in, if it came in through the public keys.
+    pub(crate) fn adopted(&self, lease: LeaseRef) -> Option<Arc<Held>> {
+        self.leases().get(&lease)?.adopted.clone()
     }
 
     /// Slots this process has in use: what its leases say that have not run out.
     pub(crate) fn held(&self, now: Millis) -> usize {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|_, until| *until > now);
+        let mut held = self.leases();
+        held.retain(|_, leased| leased.until > now);
         held.len()
     }
 
@@ -147,6 +184,15 @@ impl Shared {
     /// Remembers whether the last call of the hot path came through.
     pub(crate) fn note(&self, trouble: Option<StoreError>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    pub(crate) fn clock_went_back(&self, by_ms: u64) {
+        self.went_back_ms.store(by_ms, Ordering::SeqCst);
+    }
+
+    /// How far the server's clock went back when it last did, in ms; 0 when it never did.
+    pub(crate) fn went_back_ms(&self) -> u64 {
+        self.went_back_ms.load(Ordering::SeqCst)
     }
 
     pub(crate) fn trouble(&self) -> Option<StoreError> {

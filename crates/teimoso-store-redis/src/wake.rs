@@ -15,6 +15,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::link::{Backoff, Failure, connect};
 use crate::reply;
+use crate::scripts::PEEK;
 use crate::shared::Shared;
 
 /// The check for what a lost push would have said; jittered by a quarter, so that processes do not do it together.
@@ -24,8 +25,12 @@ const CHECK: Duration = Duration::from_secs(1);
 pub(crate) struct Wake {
     shows: AtomicI64,
     seen: AtomicI64,
+    /// When the first in the public schedule is due, as that claim saw it; -1 when none was.
+    seen_waiting: AtomicI64,
     /// Something may be claimable whatever the bell says.
     nudged: AtomicBool,
+    /// The public keys have something to adopt.
+    ingress: AtomicBool,
     changed: watch::Sender<u64>,
     /// Somebody waits: arm.
     waiting: Notify,
@@ -36,7 +41,9 @@ impl Wake {
         Self {
             shows: AtomicI64::new(0),
             seen: AtomicI64::new(0),
+            seen_waiting: AtomicI64::new(-1),
             nudged: AtomicBool::new(true),
+            ingress: AtomicBool::new(true),
             changed: watch::Sender::new(0),
             waiting: Notify::new(),
         }
@@ -56,15 +63,35 @@ impl Wake {
         }
     }
 
+    /// What the public keys were read to hold: anybody writes there, and rings no bell.
+    fn read_public(&self, ready: &Value, waiting: Value) {
+        let waits = flat(waiting).get(1).and_then(|score| reply::number(score).ok().flatten());
+        let seen = self.seen_waiting.load(Ordering::SeqCst);
+        let earlier = waits.is_some_and(|waits| seen < 0 || waits < seen);
+        if reply::number(ready).ok().flatten().unwrap_or(0) > 0 {
+            self.note_ingress();
+            self.nudge();
+        } else if earlier {
+            self.nudge();
+        }
+    }
+
     /// A claim left nothing behind; whatever is news came after this.
-    pub(crate) fn saw_all(&self, bell: i64) {
+    pub(crate) fn saw_all(&self, bell: i64, waits: i64) {
         self.hear(bell);
+        self.seen_waiting.store(waits, Ordering::SeqCst);
         self.seen.store(bell, Ordering::SeqCst);
     }
 
-    /// A claim is about to be made: whoever nudges from now on means the next one.
-    pub(crate) fn begin_claim(&self) {
+    /// A claim is about to be made: whoever nudges from now on means the next one. Whether it should adopt first.
+    pub(crate) fn begin_claim(&self) -> bool {
         self.nudged.store(false, Ordering::SeqCst);
+        self.ingress.swap(false, Ordering::SeqCst)
+    }
+
+    /// The next claim adopts first.
+    pub(crate) fn note_ingress(&self) {
+        self.ingress.store(true, Ordering::SeqCst);
     }
 
     /// Makes every wait complete until a claim has looked.
@@ -120,15 +147,14 @@ impl Ear {
         let mut asked = pipe();
         asked.cmd("GET").arg(shared.keys.bell());
         asked.cmd("LLEN").arg(shared.keys.ready());
-        let [bell, ready]: [Value; 2] = asked
+        asked.cmd("ZRANGE").arg(shared.keys.waiting()).arg(0).arg(0).arg("WITHSCORES");
+        let [bell, ready, waiting]: [Value; 3] = asked
             .query_async::<Vec<Value>>(&mut self.connection)
             .await?
             .try_into()
             .map_err(|_| Failure::gone())?;
         shared.wake.read(reply::number(&bell).ok().flatten().unwrap_or(0));
-        if reply::number(&ready).ok().flatten().unwrap_or(0) > 0 {
-            shared.wake.nudge();
-        }
+        shared.wake.read_public(&ready, waiting);
         Ok(())
     }
 
@@ -190,21 +216,34 @@ fn jittered(bits: u64) -> Duration {
     CHECK.mul_f64(0.75 + (bits % 1_000) as f64 / 2_000.0)
 }
 
-/// What no push announces: something came due that nobody took, or a push was lost.
-async fn look_for_the_overdue(shared: &Shared) {
-    let mut asked = pipe();
-    asked.cmd("GET").arg(shared.keys.bell());
-    for order in ["timers", "leases", "jobs_due"] {
-        asked.cmd("ZRANGE").arg(shared.keys.own(order)).arg(0).arg(0).arg("WITHSCORES");
+/// A head with its score: RESP3 nests the pair, RESP2 does not; and its score is a number of its own kind.
+fn flat(head: Value) -> Vec<Value> {
+    let mut values = reply::array(head).unwrap_or_default();
+    match values.pop() {
+        Some(Value::Array(pair)) => pair,
+        Some(last) => {
+            values.push(last);
+            values
+        }
+        None => values,
     }
-    asked.cmd("LLEN").arg(shared.keys.own("turns"));
-    let Ok(answers) = shared.reads.pipeline(&asked).await else { return };
-    let Ok([bell, timers, leases, jobs, turns]) = <[Value; 5]>::try_from(answers) else { return };
+}
+
+/// What no push announces: something came due that nobody took, or a push was lost. One command.
+async fn look_for_the_overdue(shared: &Shared) {
+    // The next look comes in a second, and claims say by themselves that the server is away.
+    let Ok(value) = shared.reads.call(&shared.call(&PEEK)).await else { return };
+    let Ok([bell, ingress, due, salt]) = reply::exactly::<4>(value) else { return };
+    let is_set = |value| reply::number(value).ok().flatten().is_some_and(|number| number != 0);
     shared.wake.read(reply::number(&bell).ok().flatten().unwrap_or(0));
-    let now = i64::try_from(shared.clock.now().get()).unwrap_or(i64::MAX);
-    let heads = [timers, leases, jobs].into_iter().filter_map(|head| reply::array(head).ok());
-    let overdue = heads.filter_map(|head| reply::number(head.get(1)?).ok().flatten()).any(|at| at <= now);
-    if overdue || reply::number(&turns).ok().flatten().unwrap_or(0) > 0 {
+    if is_set(&ingress) {
+        shared.wake.note_ingress();
+    }
+    if is_set(&ingress) || is_set(&due) {
         shared.wake.nudge();
+    }
+    if salt == Value::Nil {
+        // Somebody emptied the server: whoever comes next must give out the same ids as we do.
+        let _ = shared.agree_on_ids().await;
     }
 }

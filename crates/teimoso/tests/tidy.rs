@@ -23,7 +23,14 @@ const ARROWS: [(&str, &[&str]); 8] = [
     ("teimoso-server", &["teimoso-delivery"]),
     (
         "teimoso",
-        &["teimoso-delivery", "teimoso-http", "teimoso-retry", "teimoso-server", "teimoso-store-embedded"],
+        &[
+            "teimoso-delivery",
+            "teimoso-http",
+            "teimoso-retry",
+            "teimoso-server",
+            "teimoso-store-embedded",
+            "teimoso-store-redis",
+        ],
     ),
     // Stands beside the crates: it sees them all, and none of them sees it.
     (

@@ -39,6 +39,8 @@ pub(crate) struct Link {
     place: Arc<dyn Locate>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
+    /// A call that met a broken connection is made once more.
+    repeats: bool,
     state: Mutex<State>,
 }
 
@@ -52,7 +54,12 @@ struct State {
 
 impl Link {
     pub(crate) fn new(place: Arc<dyn Locate>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { place, clock, entropy, state: Mutex::default() }
+        Self { place, clock, entropy, repeats: false, state: Mutex::default() }
+    }
+
+    /// For calls that may be made twice: the connection may have been broken long before anybody noticed.
+    pub(crate) fn repeating(self) -> Self {
+        Self { repeats: true, ..self }
     }
 
     /// Calls a script, with its text when the server does not know it.
@@ -70,14 +77,28 @@ impl Link {
     pub(crate) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
         let (mut connection, generation) = self.connection().await?;
         let answer = command.query_async(&mut connection).await;
-        self.judged(answer, generation).await
+        match self.judged(answer, generation).await {
+            Err(failure) if self.repeats && failure.trouble == Trouble::Away => {
+                let (mut connection, generation) = self.connection().await?;
+                let answer = command.query_async(&mut connection).await;
+                self.judged(answer, generation).await
+            }
+            answer => answer,
+        }
     }
 
     /// Sends several at once.
     pub(crate) async fn pipeline(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
         let (mut connection, generation) = self.connection().await?;
         let answer = pipeline.query_async(&mut connection).await;
-        self.judged(answer, generation).await
+        match self.judged(answer, generation).await {
+            Err(failure) if self.repeats && failure.trouble == Trouble::Away => {
+                let (mut connection, generation) = self.connection().await?;
+                let answer = pipeline.query_async(&mut connection).await;
+                self.judged(answer, generation).await
+            }
+            answer => answer,
+        }
     }
 
     /// Waits as long as it makes sense before the next try: full jitter, longer with every failure in a row.

@@ -3,14 +3,15 @@
 mod listing;
 mod views;
 
-use redis::{Value, pipe};
+use redis::Value;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Key, Millis};
 use teimoso_delivery::store::{AttemptView, Counts, DeliveryView, EventView, Stats, StoreError};
 
 pub(crate) use listing::{deliveries, events};
 
 use crate::codec::{self, EventHead, key_text};
-use crate::reply::{array, bytes, number, some_bytes, some_number, unexpected};
+use crate::reply::{array, bytes, exactly, number, some_bytes, some_number};
+use crate::scripts::STATS;
 use crate::shared::Shared;
 
 /// Attempts shown of one delivery at most.
@@ -41,7 +42,7 @@ pub(crate) async fn payload(
     let mut ask = redis::cmd("HGET");
     ask.arg(shared.keys.own("events")).arg(key_text(key));
     let Some(record) = bytes(shared.reads.command(&ask).await?)? else { return Ok(None) };
-    let event = codec::decode_event(&record, key, shared.ids()).map_err(|_| damaged())?;
+    let (event, _) = codec::decode_event(&record, key, shared.ids()).map_err(|_| damaged())?;
     Ok(Some((event.content_type, event.payload)))
 }
 
@@ -76,13 +77,10 @@ pub(crate) async fn attempts(shared: &Shared, id: DeliveryId) -> Result<Vec<Atte
 }
 
 pub(crate) async fn stats(shared: &Shared) -> Result<Stats, StoreError> {
-    let mut ask = pipe();
-    ask.cmd("HGETALL").arg(shared.keys.own("counts"));
-    ask.cmd("ZRANGE").arg(shared.keys.own("heads")).arg(0).arg(0).arg("WITHSCORES");
-    ask.cmd("HLEN").arg(shared.keys.own("lane_ids"));
-    let answers = shared.reads.pipeline(&ask).await?;
-    let [counted, head, lanes]: [Value; 3] = answers.try_into().map_err(|_| unexpected())?;
-    let (counts, bytes) = counts(array(counted)?)?;
+    let answers = shared.reads.call(&shared.call(&STATS)).await?;
+    let [counted, head, lanes, public @ ..] = exactly::<7>(answers)?;
+    let (mut counts, bytes) = counts(array(counted)?)?;
+    count_public(&mut counts, &public)?;
     let oldest = array(head)?.get(1).map(number).transpose()?.flatten();
     let oldest = oldest.map(|due| Millis::new(u64::try_from(due).unwrap_or(0)));
     let now = shared.clock.now();
@@ -92,6 +90,17 @@ pub(crate) async fn stats(shared: &Shared) -> Result<Stats, StoreError> {
         lanes: u64::try_from(some_number(&lanes)?).unwrap_or(0),
         bytes,
     })
+}
+
+/// What is in the public keys is kept there by whoever pushed it: it is counted where it stands.
+fn count_public(counts: &mut Counts, [ready, waiting, buried, taken]: &[Value; 4]) -> Result<(), StoreError> {
+    let length = |value| some_number(value).map(|length| u64::try_from(length).unwrap_or(0));
+    let (pending, scheduled, dead) = (length(ready)? + length(taken)?, length(waiting)?, length(buried)?);
+    counts.accepted += pending + scheduled + dead;
+    counts.pending += pending;
+    counts.scheduled += scheduled;
+    counts.dead += dead;
+    Ok(())
 }
 
 fn counts(values: Vec<Value>) -> Result<(Counts, u64), StoreError> {

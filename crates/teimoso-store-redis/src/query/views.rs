@@ -103,10 +103,10 @@ fn read_event(value: Value, shared: &Shared) -> Result<Option<(Key, EventView)>,
     let (Ok(key), Ok(head)) = (codec::parse_key(&key), EventHead::decode(&head)) else { return Ok(None) };
     let view = EventView {
         id: head.id(key, shared.ids()),
+        payload_bytes: head.payload_bytes(size),
         application: head.application,
         kind: head.kind,
         content_type: head.content_type,
-        payload_bytes: size,
         created_at: key.at(),
         deliveries: deliveries.into_iter().map(|(_, view, _)| view).collect(),
     };

@@ -1,5 +1,13 @@
 //! The Redis store on real servers, each started by the test that uses it.
 
+mod bulk;
+mod clock;
 mod conformance;
+mod faults;
 mod fixture;
+mod opening;
 mod server;
+mod time;
+mod waking;
+mod wire;
+mod world;

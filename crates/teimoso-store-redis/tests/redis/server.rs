@@ -70,6 +70,11 @@ impl Server {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
 
+    /// For a replica of it.
+    pub fn port(&self) -> String {
+        self.port.to_string()
+    }
+
     /// A connection that knows nothing of the store.
     pub fn raw(&self) -> redis::Connection {
         let client = redis::Client::open(self.url()).expect("the url is right");
