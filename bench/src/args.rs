@@ -152,6 +152,10 @@ pub enum HotPath {
     Store,
     /// One request over a kept connection
     Attempt,
+    /// One request of the client that retries, its answer collected
+    Client,
+    /// The same request of hyper-util's client, which knows nothing of fates
+    HyperUtil,
 }
 
 /// Arguments of `sink`.
@@ -188,7 +192,7 @@ pub struct PathArgs {
     /// How often
     #[arg(long)]
     pub times: u64,
-    /// The sink, for the path that needs a peer
+    /// The sink, for the paths that need a peer
     #[arg(long)]
     pub sink: Option<SocketAddr>,
     /// Where a store may be made

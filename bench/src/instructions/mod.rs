@@ -5,8 +5,10 @@
 //! cost of one, with start-up and shut-down left out. Deliberately absent: time. Cache misses, waits and the kernel
 //! are not in these numbers.
 
+mod clients;
 mod expected;
 mod paths;
+mod ratio;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,6 +20,7 @@ use crate::lab::{Sink, folder};
 use crate::trouble::{Doing, Result, Trouble};
 use expected::{Expected, Verdict};
 pub use paths::run as path;
+use ratio::Ratio;
 
 impl HotPath {
     /// How often it runs, at first and then.
@@ -27,8 +30,13 @@ impl HotPath {
             Self::Lanes => (6_400, 32_000),
             Self::Line => (2_048, 10_240),
             Self::Store => (1_024, 5_120),
-            Self::Attempt => (200, 1_200),
+            Self::Attempt | Self::Client | Self::HyperUtil => (200, 1_200),
         }
+    }
+
+    /// Whether it needs a peer.
+    const fn needs_sink(self) -> bool {
+        matches!(self, Self::Attempt | Self::Client | Self::HyperUtil)
     }
 
     fn name(self) -> String {
@@ -39,33 +47,53 @@ impl HotPath {
 /// Counts and compares.
 ///
 /// # Errors
-/// When a path needs more or fewer instructions than the tolerance allows.
+/// When a path needs more or fewer instructions than the tolerance allows, or the client more than it may.
 pub fn run(args: &InstructionsArgs) -> Result<()> {
     if !has_valgrind() {
         println!("instructions are not counted: there is no valgrind (Debian's package valgrind)");
         return Ok(());
     }
     let mut expected = Expected::read(&args.expected)?;
-    let comparable = !cfg!(debug_assertions) && expected.is_of_this_machine();
-    let wanted = |path: &&HotPath| args.only.is_empty() || args.only.contains(path);
-    let mut beyond = Vec::new();
-    println!("| path | instructions | expected | difference |\n|---|---:|---:|---:|");
-    for path in HotPath::value_variants().iter().filter(wanted) {
-        let counted = count(*path, args.keep.as_deref())?;
-        let verdict = expected.judge(&path.name(), counted);
-        println!("| {} | {counted} | {verdict} |", path.name());
-        if matches!(verdict, Verdict::Beyond { .. }) && comparable {
-            beyond.push(path.name());
-        }
-        expected.note(path.name(), counted);
+    let counts = count_all(args, &expected)?;
+    let ratio = Ratio::of(&counts);
+    if let Some(ratio) = ratio {
+        println!("{ratio}");
     }
     if cfg!(debug_assertions) {
         println!("\nThis is a debug build: its counts are compared with nothing.");
-    } else if args.write {
-        return expected.write(&args.expected);
-    } else if !comparable {
+        return Ok(());
+    }
+    if args.write {
+        for (path, count) in &counts {
+            expected.note(path.name(), *count);
+        }
+        expected.write(&args.expected)?;
+    } else if expected.is_of_this_machine() {
+        check(&counts, &expected)?;
+    } else {
         println!("\nThe expected counts are of another kind of processor: no verdict.");
     }
+    ratio.map_or(Ok(()), Ratio::check)
+}
+
+/// Counts what is wanted, and prints each as a line of a table.
+fn count_all(args: &InstructionsArgs, expected: &Expected) -> Result<Vec<(HotPath, u64)>> {
+    let wanted = |path: &&HotPath| args.only.is_empty() || args.only.contains(path);
+    let mut counts = Vec::new();
+    println!("| path | instructions | expected | difference |\n|---|---:|---:|---:|");
+    for path in HotPath::value_variants().iter().filter(wanted) {
+        let counted = count(*path, args.keep.as_deref())?;
+        println!("| {} | {counted} | {} |", path.name(), expected.judge(&path.name(), counted));
+        counts.push((*path, counted));
+    }
+    Ok(counts)
+}
+
+fn check(counts: &[(HotPath, u64)], expected: &Expected) -> Result<()> {
+    let is_beyond = |(path, count): &&(HotPath, u64)| {
+        matches!(expected.judge(&path.name(), *count), Verdict::Beyond { .. })
+    };
+    let beyond: Vec<String> = counts.iter().filter(is_beyond).map(|(path, _)| path.name()).collect();
     if beyond.is_empty() {
         return Ok(());
     }
@@ -84,7 +112,7 @@ fn has_valgrind() -> bool {
 /// Instructions of one time.
 fn count(path: HotPath, keep: Option<&Path>) -> Result<u64> {
     let (few, many) = path.times();
-    let sink = if path == HotPath::Attempt { Some(Sink::start()?) } else { None };
+    let sink = if path.needs_sink() { Some(Sink::start()?) } else { None };
     let fewer = collect(path, few, sink.as_ref(), keep)?;
     let more = collect(path, many, sink.as_ref(), keep)?;
     Ok(more.saturating_sub(fewer) / (many - few))

@@ -1,6 +1,7 @@
 //! The hot paths, each so many times, as the product runs them.
 
 use std::hint::black_box;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use teimoso_http::{AttemptLimits, AttemptRequest, Egress, Target, TlsRoots, Tran
 use teimoso_retry::{Fate, Mode, Outcome, Preset, RetryPolicy, Try, decide};
 use teimoso_server::{ApiConfig, App};
 
+use super::clients;
 use crate::args::{HotPath, PathArgs};
 use crate::clock::SystemClock;
 use crate::event::{self, Events};
@@ -51,12 +53,15 @@ pub fn run(args: &PathArgs) -> Result<()> {
             let dir = args.dir.clone().map_or_else(folder, Ok)?;
             runtime.block_on(deliveries(args.times, &dir))?;
         }
-        HotPath::Attempt => {
-            let sink = args.sink.ok_or_else(|| Trouble::new("this path needs --sink"))?;
-            runtime.block_on(attempts(args.times, sink))?;
-        }
+        HotPath::Attempt => runtime.block_on(attempts(args.times, sink(args)?))?,
+        HotPath::Client => runtime.block_on(clients::ours(args.times, sink(args)?))?,
+        HotPath::HyperUtil => runtime.block_on(clients::bare(args.times, sink(args)?))?,
     }
     Ok(())
+}
+
+fn sink(args: &PathArgs) -> Result<SocketAddr> {
+    args.sink.ok_or_else(|| Trouble::new("this path needs --sink"))
 }
 
 fn decisions(times: u64) {
@@ -158,7 +163,7 @@ async fn deliveries(times: u64, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-async fn attempts(times: u64, sink: std::net::SocketAddr) -> Result<()> {
+async fn attempts(times: u64, sink: SocketAddr) -> Result<()> {
     let builder = Transport::builder().egress(Egress::unguarded()).tls_roots(TlsRoots::OnlyAdded);
     let transport = builder.build().doing("make a transport")?;
     let mut headers = HeaderMap::new();

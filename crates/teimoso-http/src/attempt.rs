@@ -130,7 +130,7 @@ impl Attempt {
 }
 
 /// A response as far as it came. Bodies are never decoded: a compressed body is kept as it arrived.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Response {
     /// The status code.
     pub status: StatusCode,
@@ -142,6 +142,18 @@ pub struct Response {
     pub body: Bytes,
     /// Whether the body goes on beyond `body`: it exceeded the limit, or it was cut.
     pub truncated: bool,
+}
+
+impl fmt::Debug for Response {
+    /// Header values and the body are left out: both may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("version", &self.version)
+            .field("body_bytes", &self.body.len())
+            .field("truncated", &self.truncated)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How long the phases of an attempt took. A phase that did not happen, as all three connect phases of a reused

@@ -8,6 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::{Instant, sleep_until};
 
+use crate::timer::later;
+
 /// A wait that a [`Clock`] has begun; dropping it ends it.
 pub type Sleeping = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -55,9 +57,6 @@ pub struct SystemClock {
     origin: Instant,
 }
 
-/// The longest single wait, for clocks that cannot hold the asked instant: thirty years.
-const FOREVER: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
-
 impl SystemClock {
     /// A clock whose [`Clock::now`] counts from here.
     pub fn new() -> Self {
@@ -86,8 +85,7 @@ impl Clock for SystemClock {
     }
 
     fn sleep(&self, duration: Duration) -> Sleeping {
-        let now = Instant::now();
-        Box::pin(sleep_until(now.checked_add(duration).unwrap_or(now + FOREVER)))
+        Box::pin(sleep_until(later(Instant::now(), duration)))
     }
 }
 

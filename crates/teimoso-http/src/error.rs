@@ -12,7 +12,8 @@ use crate::trace::RetryTrace;
 /// A call that ended without a response, or without the body of one: the last attempt's own failure, with the history
 /// of the call beside it.
 ///
-/// The text is lower case, reads after nothing ("failed to …"), and holds neither header values nor query strings.
+/// The text is lower case, stands by itself ("failed to connect to …"), and holds neither header values nor query
+/// strings.
 pub struct Error {
     // One pointer wide: an error is rare, and every `Result` carries room for it.
     inner: Box<Inner>,
@@ -49,8 +50,8 @@ impl Error {
         self.inner.fate
     }
 
-    /// Whether time ran out while connecting to an address, or over the whole attempt. A name lookup or a TLS
-    /// handshake that took too long is told by its own kind ([`Error::is_connect`]).
+    /// Whether time ran out while connecting to an address, or over the whole attempt. **Not** for a name lookup or a
+    /// TLS handshake that took too long: their kinds are `dns` and `tls_handshake`, and [`Error::is_connect`] holds.
     pub fn is_timeout(&self) -> bool {
         matches!(self.kind(), ErrorKind::Timeout | ErrorKind::ConnectTimeout)
     }
@@ -73,8 +74,9 @@ impl Error {
         matches!(self.fate(), Fate::Answered | Fate::BodyLost)
     }
 
-    /// Whether any attempt of this call may have taken effect at the peer. `false` is proved: sending the request
-    /// again cannot double anything. Always `false` for safe methods, which have no effect to take.
+    /// Whether any attempt of this call may have taken effect at the peer. `false` rests on a proof, or on what the peer
+    /// stated or answered: sending the request again doubles nothing. Always `false` for safe methods, which have no
+    /// effect to take.
     pub fn may_have_taken_effect(&self) -> bool {
         self.inner.trace.may_have_taken_effect()
     }
@@ -85,7 +87,7 @@ impl Error {
         self.inner.trace.retry_after()
     }
 
-    /// How many attempts were made, over all hops; 0 if the request could not be used.
+    /// How many attempts were made, over all hops; 0 if the URL could not be used.
     pub fn attempts(&self) -> u32 {
         u32::try_from(self.trace().attempts().len()).unwrap_or(u32::MAX)
     }

@@ -47,7 +47,6 @@ impl fmt::Debug for ExchangeRequest {
 }
 
 /// What came of one exchange up to its response head.
-#[derive(Debug)]
 pub struct Exchange {
     /// What is known of the request, from evidence alone. It is `answered` as soon as the head is there; a body that
     /// then breaks turns it into `body_lost`, which is for the reader of the body to say.
@@ -65,4 +64,19 @@ pub struct Exchange {
     /// The request's body, untouched: given back when the request ended before anything read from it. Then even a
     /// stream can be sent after all.
     pub unsent: Option<RequestBody>,
+}
+
+impl fmt::Debug for Exchange {
+    /// Of the response, header values and body are left out: both may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange")
+            .field("fate", &self.fate)
+            .field("status", &self.response.as_ref().map(http::Response::status))
+            .field("error", &self.error)
+            .field("timings", &self.timings)
+            .field("peer", &self.peer)
+            .field("reused", &self.reused)
+            .field("unsent", &self.unsent)
+            .finish_non_exhaustive()
+    }
 }

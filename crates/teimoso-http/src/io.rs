@@ -15,7 +15,7 @@ use tokio_rustls::client::TlsStream;
 pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Asks the kernel what lies unread on an idle connection, without waiting and without trusting an event that
     /// the reactor may not have seen yet.
-    fn peek(&self) -> Peek;
+    fn peek(&mut self) -> Peek;
 
     /// Whether a failed write proves that nothing of that write left. True for a bare socket. False over TLS: one
     /// write may make several records, and fail after the first ones were sent.
@@ -52,14 +52,10 @@ impl Stream {
 }
 
 impl Wire for Stream {
-    fn peek(&self) -> Peek {
+    fn peek(&mut self) -> Peek {
         match self {
             Self::Plain(tcp) => peek_socket(tcp),
-            Self::Tls(tls) => match peek_socket(tls.get_ref().0) {
-                // Session tickets arrive when they please; what they are is for TLS to say.
-                Peek::Unsolicited => Peek::Quiet,
-                other => other,
-            },
+            Self::Tls(tls) => peek_session(tls),
         }
     }
 
@@ -73,10 +69,30 @@ fn peek_socket(tcp: &TcpStream) -> Peek {
     match socket2::SockRef::from(tcp).peek(&mut byte) {
         Ok(0) => Peek::Closed,
         Ok(_) => Peek::Unsolicited,
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Peek::Quiet
-        }
-        Err(error) => Peek::Broken(error),
+        Err(error) => peek_failed(error),
+    }
+}
+
+/// Session tickets arrive when they please, and only TLS can tell them from an answer that nobody asked for or from a
+/// goodbye: so it is given what lies there, once.
+fn peek_session(tls: &mut TlsStream<TcpStream>) -> Peek {
+    let (tcp, session) = tls.get_mut();
+    match session.read_tls(&mut &*socket2::SockRef::from(&*tcp)) {
+        Ok(0) => Peek::Closed,
+        Ok(_) => match session.process_new_packets() {
+            Ok(state) if state.plaintext_bytes_to_read() > 0 => Peek::Unsolicited,
+            Ok(state) if state.peer_has_closed() => Peek::Closed,
+            Ok(_) => peek_socket(tcp),
+            Err(_) => Peek::Unsolicited,
+        },
+        Err(error) => peek_failed(error),
+    }
+}
+
+fn peek_failed(error: io::Error) -> Peek {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Peek::Quiet,
+        _ => Peek::Broken(error),
     }
 }
 
@@ -135,6 +151,7 @@ impl AsyncWrite for Stream {
 #[derive(Debug)]
 pub(crate) struct Meter {
     written: AtomicU64,
+    read: AtomicU64,
     /// Bytes that may still be read before the response head must be complete.
     head_room: AtomicU64,
     probe: AtomicBool,
@@ -148,6 +165,7 @@ impl Meter {
     fn new() -> Self {
         Self {
             written: AtomicU64::new(0),
+            read: AtomicU64::new(0),
             head_room: AtomicU64::new(UNBOUNDED),
             probe: AtomicBool::new(false),
             write_failure: OnceLock::new(),
@@ -170,6 +188,8 @@ impl Meter {
     }
 
     fn has_read(&self, bytes: usize) {
+        // One task at a time reads a stream, so nothing is lost between the two.
+        self.read.store(self.read() + bytes as u64, Ordering::Relaxed);
         let room = self.head_room.load(Ordering::Relaxed);
         if room != UNBOUNDED {
             self.head_room.store(room.saturating_sub(bytes as u64), Ordering::Relaxed);
@@ -180,6 +200,11 @@ impl Meter {
     /// fewer than the plaintext on the wire. Errs towards "something was written".
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that came since the connection began.
+    pub(crate) fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// How a write failed, if one did.
@@ -322,16 +347,75 @@ impl<S: Wire> AsyncWrite for Counted<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use rcgen::CertifiedKey;
+    use rustls::pki_types::{PrivateKeyDer, ServerName};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::connect::tls::{TlsRoots, config, offering};
 
     /// A stream without a kernel behind it, for tests of what lies above.
     impl Wire for tokio::io::DuplexStream {
-        fn peek(&self) -> Peek {
+        fn peek(&mut self) -> Peek {
             Peek::Quiet
         }
 
         fn failed_write_sent_nothing(&self) -> bool {
             true
         }
+    }
+
+    /// Both ends of a TLS connection over which two bytes went, and all tickets before them.
+    async fn used() -> (Stream, tokio_rustls::server::TlsStream<TcpStream>) {
+        let CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(vec!["peer.test".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let server = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![cert.der().clone()], key)
+            .unwrap();
+        let client = offering(config(&TlsRoots::OnlyAdded, vec![cert.der().clone()]).unwrap(), &[]);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let tcp = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(server));
+        let name = ServerName::try_from("peer.test").unwrap();
+        let (ours, theirs) = tokio::join!(client.connect(name, tcp), acceptor.accept(accepted));
+        let (mut ours, mut theirs) = (ours.unwrap(), theirs.unwrap());
+        theirs.write_all(b"ok").await.unwrap();
+        ours.read_exact(&mut [0; 2]).await.unwrap();
+        (Stream::Tls(Box::new(ours)), theirs)
+    }
+
+    /// What lies there first.
+    async fn first_seen(mut stream: Stream) -> Peek {
+        let looking = async {
+            loop {
+                match stream.peek() {
+                    Peek::Quiet => tokio::task::yield_now().await,
+                    seen => break seen,
+                }
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), looking).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn tls_says_what_lies_unread_on_an_idle_connection_and_not_the_reactor() {
+        let (mut ours, mut theirs) = used().await;
+        assert!(matches!(ours.peek(), Peek::Quiet));
+        theirs.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let seen = first_seen(ours).await;
+        assert!(matches!(seen, Peek::Unsolicited), "{seen:?}");
+        let (ours, mut theirs) = used().await;
+        theirs.shutdown().await.unwrap();
+        let seen = first_seen(ours).await;
+        assert!(matches!(seen, Peek::Closed), "{seen:?}");
     }
 }

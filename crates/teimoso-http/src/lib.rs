@@ -1,8 +1,8 @@
 //! An HTTP client that knows whether a request was sent, and repeats it only when that is safe.
 //!
 //! Other clients retry kinds of errors. This one finds out what became of each request, its [`Fate`](retry::Fate):
-//! proved unsent, declined by the peer, answered, or unknown. A `GET` is repeated in any of these cases, a `POST` only
-//! with proof that nobody acted on it. What stays unknown is said so, instead of being guessed at.
+//! proved unsent, declined by the peer, answered, or unknown. A `GET` that failed may be repeated whichever it was, a
+//! `POST` only with proof that nobody acted on it. What stays unknown is said so, instead of being guessed at.
 //!
 //! # A first call
 //!
@@ -12,31 +12,7 @@
 //! ```
 //! use http::Request;
 //! use teimoso_http::{Client, RetryTrace, retry::Preset};
-//! # fn peer(answers: &'static [&'static str]) -> String {
-//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
-//! #     std::thread::spawn(move || for answer in answers {
-//! #         use std::io::{Read, Write};
-//! #         let (mut stream, _) = listener.accept().unwrap();
-//! #         let mut head = Vec::new();
-//! #         while !head.ends_with(b"\r\n\r\n") {
-//! #             let mut byte = [0];
-//! #             if stream.read(&mut byte).unwrap() == 0 { break }
-//! #             head.extend(byte);
-//! #         }
-//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
-//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
-//! #         stream.read_to_end(&mut head).unwrap();
-//! #     });
-//! #     url
-//! # }
-//! # #[derive(Clone)]
-//! # struct NoWait;
-//! # impl teimoso_http::Clock for NoWait {
-//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
-//! # }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/guide/peer.rs"));
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let url = peer(&[
@@ -62,44 +38,22 @@
 //!
 //! # What comes back
 //!
-//! An answer is an answer, whatever its status: the last attempt's response, untouched. Only a call without a response
-//! is an [`Error`]. It says of itself what a caller must know before doing anything else:
+//! An answer is an answer, whatever its status: the last attempt's response, untouched. Only a call without a response,
+//! or without all of the body that it was to collect, is an [`Error`]. It says of itself what a caller must know before doing anything else:
 //! [`may_have_taken_effect`](Error::may_have_taken_effect).
 //!
 //! ```
 //! use http::Request;
 //! use teimoso_http::{Client, retry::Fate};
-//! # fn peer(answers: &'static [&'static str]) -> String {
-//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
-//! #     std::thread::spawn(move || for answer in answers {
-//! #         use std::io::{Read, Write};
-//! #         let (mut stream, _) = listener.accept().unwrap();
-//! #         let mut head = Vec::new();
-//! #         while !head.ends_with(b"\r\n\r\n") {
-//! #             let mut byte = [0];
-//! #             if stream.read(&mut byte).unwrap() == 0 { break }
-//! #             head.extend(byte);
-//! #         }
-//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
-//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
-//! #         stream.read_to_end(&mut head).unwrap();
-//! #     });
-//! #     url
-//! # }
-//! # #[derive(Clone)]
-//! # struct NoWait;
-//! # impl teimoso_http::Clock for NoWait {
-//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
-//! # }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/guide/peer.rs"));
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let url = peer(&[""]);
 //!
 //! // This peer reads the order and hangs up: nobody can know whether it was placed.
-//! let client = Client::builder().build()?;
+//! let client = Client::builder()
+//! #   .clock(NoWait)
+//!     .build()?;
 //! let error = client.send(Request::post(&url).body("")?).await.unwrap_err();
 //! assert!(matches!(error.fate(), Fate::Ambiguous(_)));
 //! assert!(error.may_have_taken_effect());
@@ -124,31 +78,7 @@
 //! ```
 //! use http::Request;
 //! use teimoso_http::{Client, RetryTrace, retry::{Fate, Preset}};
-//! # fn peer(answers: &'static [&'static str]) -> String {
-//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
-//! #     std::thread::spawn(move || for answer in answers {
-//! #         use std::io::{Read, Write};
-//! #         let (mut stream, _) = listener.accept().unwrap();
-//! #         let mut head = Vec::new();
-//! #         while !head.ends_with(b"\r\n\r\n") {
-//! #             let mut byte = [0];
-//! #             if stream.read(&mut byte).unwrap() == 0 { break }
-//! #             head.extend(byte);
-//! #         }
-//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
-//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
-//! #         stream.read_to_end(&mut head).unwrap();
-//! #     });
-//! #     url
-//! # }
-//! # #[derive(Clone)]
-//! # struct NoWait;
-//! # impl teimoso_http::Clock for NoWait {
-//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
-//! # }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/guide/peer.rs"));
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let url = peer(&[
@@ -177,31 +107,7 @@
 //! use std::time::Duration;
 //! use http::Request;
 //! use teimoso_http::{Client, Idempotent, RetryTrace, retry::Preset};
-//! # fn peer(answers: &'static [&'static str]) -> String {
-//! #     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-//! #     let url = format!("http://{}/", listener.local_addr().unwrap());
-//! #     std::thread::spawn(move || for answer in answers {
-//! #         use std::io::{Read, Write};
-//! #         let (mut stream, _) = listener.accept().unwrap();
-//! #         let mut head = Vec::new();
-//! #         while !head.ends_with(b"\r\n\r\n") {
-//! #             let mut byte = [0];
-//! #             if stream.read(&mut byte).unwrap() == 0 { break }
-//! #             head.extend(byte);
-//! #         }
-//! #         stream.write_all(answer.replace('\n', "\r\n").as_bytes()).unwrap();
-//! #         stream.shutdown(std::net::Shutdown::Write).unwrap();
-//! #         stream.read_to_end(&mut head).unwrap();
-//! #     });
-//! #     url
-//! # }
-//! # #[derive(Clone)]
-//! # struct NoWait;
-//! # impl teimoso_http::Clock for NoWait {
-//! #     fn now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn unix_now(&self) -> std::time::Duration { std::time::Duration::ZERO }
-//! #     fn sleep(&self, _: std::time::Duration) -> teimoso_http::Sleeping { Box::pin(std::future::ready(())) }
-//! # }
+//! # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/guide/peer.rs"));
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let url = peer(&[
@@ -249,12 +155,31 @@
 //! # What one request may say
 //!
 //! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, or a
-//! [`RetryPolicy`](retry::RetryPolicy) of its own. A header `Idempotency-Key` marks it as idempotent too; it is the same
+//! [`RetryPolicy`](retry::RetryPolicy) of its own (of a preset: `RetryPolicy::preset(…)`). A header `Idempotency-Key` marks it as idempotent too; it is the same
 //! on every attempt. Bodies are bytes, a [factory](RequestBody::factory), or a [stream](RequestBody::stream), which is
 //! sent once and without complaint.
 //!
 //! Redirects are returned, unless [`ClientBuilder::redirects`] says otherwise. They are followed above the retries:
 //! what was answered by a redirect may have taken effect, and is never sent again because a later hop failed.
+//!
+//! # What lies below
+//!
+//! Proxy, trust roots, resolver, HTTP versions and the pool are settings of the [`Transport`], which is handed to
+//! [`ClientBuilder::transport`]. One of your own begins with the defaults of *deliveries*: HTTP/1.1 alone, and egress
+//! rules that refuse private addresses. For a client, say otherwise:
+//!
+//! ```
+//! use teimoso_http::{Client, Egress, HttpVersions, Proxy, Transport};
+//!
+//! let transport = Transport::builder()
+//!     .egress(Egress::unguarded())
+//!     .http_version(HttpVersions::Http2Preferred)
+//!     .proxy(Proxy::http("http://proxy.example:3128")?)
+//!     .build()?;
+//! let client = Client::builder().transport(transport).build()?;
+//! # let _ = client;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Around a service of your own
 //!
@@ -291,23 +216,27 @@
 //! Deliberately absent: cookies, caching, decoding of contents, proxies from the environment, and any guess at what a
 //! request means.
 
-mod attempt;
-mod body;
+// The upper floor: calls, which may be several attempts.
 mod client;
 mod clock;
+mod error;
+mod layer;
+mod redirect;
+mod trace;
+
+// The lower floor: one attempt or exchange, its phases and its evidence. It knows of no policy.
+mod attempt;
+mod body;
 mod connect;
 mod egress;
-mod error;
 mod evidence;
 mod exchange;
 mod h1;
 mod h2;
 mod io;
-mod layer;
-mod redirect;
 mod resolve;
 mod target;
-mod trace;
+mod timer;
 mod transport;
 
 pub use attempt::{

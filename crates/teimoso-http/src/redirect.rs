@@ -41,7 +41,8 @@ pub(crate) struct Redirect {
 
 impl Redirect {
     /// Reads an answer to `method` from `from`. `None` when it asks for no other request, or for one that cannot be
-    /// made: an unusable `Location`, or a body that cannot be sent again. `replayable` says whether it can.
+    /// made: an unusable `Location`, a body that cannot be sent again, or one that came over TLS and would go on in the
+    /// clear. `replayable` says whether it can be sent again.
     pub(crate) fn read(
         from: &Target,
         method: &Method,
@@ -54,8 +55,13 @@ impl Redirect {
             return None;
         }
         let location = std::str::from_utf8(headers.get(LOCATION)?.as_bytes()).ok()?;
-        let url = Url::parse(from.as_str()).ok()?.join(location).ok()?;
-        let target = Target::parse(url.as_str()).ok()?;
+        let here = Url::parse(from.as_str()).ok()?;
+        let there = here.join(location).ok()?;
+        let into_the_clear = here.scheme() == "https" && there.scheme() == "http";
+        if into_the_clear && with_body && !matches!(method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let target = Target::parse(there.as_str()).ok()?;
         Some(Self { target, method, with_body })
     }
 
@@ -167,6 +173,21 @@ mod tests {
     fn a_body_that_exists_once_is_not_taken_along() {
         assert_eq!(read(307, &Method::POST, b"/", false), None);
         assert!(read(303, &Method::POST, b"/", false).is_some());
+    }
+
+    #[test]
+    fn a_body_that_came_over_tls_does_not_go_on_in_the_clear() {
+        let from = Target::parse("https://h.example/").unwrap();
+        let next = |method: &Method, status: u16, location: &'static str| {
+            let headers = HeaderMap::from_iter([(LOCATION, HeaderValue::from_static(location))]);
+            let status = StatusCode::from_u16(status).unwrap();
+            Redirect::read(&from, method, status, &headers, true).map(|next| next.method)
+        };
+        assert_eq!(next(&Method::POST, 307, "http://h.example/"), None);
+        assert_eq!(next(&Method::PUT, 301, "http://other.example/"), None);
+        assert_eq!(next(&Method::POST, 307, "https://other.example/"), Some(Method::POST));
+        assert_eq!(next(&Method::POST, 303, "http://h.example/"), Some(Method::GET));
+        assert_eq!(next(&Method::GET, 302, "http://h.example/"), Some(Method::GET));
     }
 
     fn stripped(location: &[u8], status: u16) -> Vec<String> {

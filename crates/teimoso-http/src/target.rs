@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::header::HOST;
 use http::{HeaderMap, HeaderValue, Uri};
 use rustls::pki_types::ServerName;
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 /// The longest URL that is accepted, in bytes (G11).
 pub const TARGET_BYTES_MAX: usize = 8 * 1024;
@@ -61,6 +61,15 @@ fn invalid(sentence: impl Into<String>) -> InvalidTarget {
     InvalidTarget { sentence: sentence.into() }
 }
 
+const WITHOUT_SCHEME: &str = "the url must start with http:// or https://";
+
+fn malformed(error: ParseError) -> InvalidTarget {
+    match error {
+        ParseError::RelativeUrlWithoutBase => invalid(WITHOUT_SCHEME),
+        other => invalid(format!("the url is malformed: {other}")),
+    }
+}
+
 impl Target {
     /// Validates a URL.
     ///
@@ -76,9 +85,9 @@ impl Target {
         if text.chars().any(char::is_control) {
             return Err(invalid("the url contains a control character"));
         }
-        let mut url = Url::parse(text).map_err(|error| invalid(format!("the url is malformed: {error}")))?;
+        let mut url = Url::parse(text).map_err(malformed)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(invalid("the url must start with http:// or https://"));
+            return Err(invalid(WITHOUT_SCHEME));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(invalid("the url holds a user name or password; put credentials in a header"));
@@ -345,7 +354,8 @@ mod tests {
     #[test]
     fn an_unusable_url_is_refused_in_a_sentence() {
         assert_eq!(sentence("ftp://h.example/"), "the url must start with http:// or https://");
-        assert_eq!(sentence("/relative"), "the url is malformed: relative URL without a base");
+        assert_eq!(sentence("/relative"), "the url must start with http:// or https://");
+        assert_eq!(sentence("h.example"), "the url must start with http:// or https://");
         assert_eq!(sentence("http://"), "the url is malformed: empty host");
         assert_eq!(sentence("http://h.example:0/"), "the url's port is 0, where nothing can listen");
         assert_eq!(sentence("http://h.exa\nmple/"), "the url contains a control character");

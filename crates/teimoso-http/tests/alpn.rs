@@ -4,6 +4,7 @@
 mod common;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use common::exchanges::{exchange, read};
@@ -16,6 +17,8 @@ use teimoso_http::{ErrorKind, HttpVersions, RequestBody, Transport};
 use teimoso_retry::{Fate, Proof};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::sync::Barrier;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 /// Answers with what it was asked: method, target and headers in lines, then the body.
@@ -151,4 +154,34 @@ async fn a_delivery_agrees_to_http_1_1_on_a_transport_that_prefers_http2() {
     let attempt = transport.attempt(post(&url, "payload", patient())).await;
     assert_eq!((attempt.fate, attempt.reused, peer.accepted()), (Fate::Answered, false, 2));
     assert_eq!(attempt.response.unwrap().version, http::Version::HTTP_11);
+}
+
+#[tokio::test]
+async fn without_a_pool_connections_are_made_side_by_side() {
+    const TOGETHER: usize = 3;
+    let (config, root) = common::tls::server_config("127.0.0.1", &["h2"]);
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let all_there = Arc::new(Barrier::new(TOGETHER));
+    let peer = Peer::start(move |_, tcp| {
+        let (acceptor, all_there) = (acceptor.clone(), all_there.clone());
+        async move {
+            all_there.wait().await;
+            serve(acceptor.accept(tcp).await.unwrap()).await;
+        }
+    })
+    .await;
+    let url = peer.url().replace("http:", "https:");
+    let versions = HttpVersions::Http2Preferred;
+    let transport =
+        builder().tls_root_der(&root).http_version(versions).pool_idle_per_host(0).build().unwrap();
+    let tasks: Vec<_> = (0..TOGETHER)
+        .map(|_| {
+            let (transport, request) = (transport.clone(), exchange(&url, "payload", patient()));
+            tokio::spawn(async move { transport.exchange(request).await.fate })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), Fate::Answered);
+    }
+    assert_eq!(peer.accepted(), TOGETHER);
 }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use common::exchanges::{Fed, Pieces, exchange, read};
 use common::frames::{
-    CANCEL, DATA, END_HEADERS, Frames, HEADERS, INTERNAL_ERROR, NO_ERROR, REFUSED_STREAM, RST_STREAM,
+    CANCEL, DATA, END_HEADERS, Frames, GOAWAY, HEADERS, INTERNAL_ERROR, NO_ERROR, REFUSED_STREAM, RST_STREAM,
     STATUS_200,
 };
 use common::{Peer, builder, hasty, patient};
 use http_body_util::BodyExt;
-use teimoso_http::{ErrorKind, Exchange, HttpVersions, RequestBody, Transport};
+use teimoso_http::{BodyError, ErrorKind, Exchange, HttpVersions, RequestBody, Transport};
 use teimoso_retry::{Fate, Nack, Why};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, mpsc};
@@ -324,6 +324,23 @@ async fn bodies_are_streamed_both_ways() {
     assert!(body.frame().await.is_none());
 }
 
+/// RFC 9113 §8.1: a server that has said all asks for the end of an upload with a reset.
+#[tokio::test]
+async fn canary_an_early_answer_in_one_piece_with_its_reset_is_answered_during_an_upload() {
+    for code in [NO_ERROR, CANCEL, INTERNAL_ERROR] {
+        let peer = peer(move |_, mut frames| async move {
+            let stream = frames.next().await.unwrap().stream;
+            frames.answer_and_reset(stream, code).await;
+            while frames.next().await.is_some() {}
+        })
+        .await;
+        let upload = exchange(&peer.url(), vec![b'x'; 1_000_000], patient());
+        let answer = transport().exchange(upload).await;
+        assert_eq!(answer.fate, Fate::Answered, "{code}: {:?}", answer.error);
+        assert_eq!(answer.response.unwrap().status(), 200);
+    }
+}
+
 #[tokio::test]
 async fn a_body_dropped_in_the_middle_resets_its_stream_and_no_other() {
     let (tell, mut told) = mpsc::unbounded_channel();
@@ -405,6 +422,39 @@ async fn canary_a_body_cut_on_its_stream_or_with_its_connection_says_how() {
         half_read.notify_one();
         assert_eq!(body.frame().await.unwrap().unwrap_err().kind(), kind);
         assert!(!send_is_reused(&transport, &peer).await);
+    }
+}
+
+/// The body that comes in two pieces and ends as `end` has it.
+async fn body_ending_with(
+    head: &'static [u8],
+    end: fn(u32) -> (u8, u32, Vec<u8>),
+) -> Result<Bytes, BodyError> {
+    let peer = peer(move |_, mut frames| async move {
+        let stream = frames.request().await.unwrap();
+        frames.send(HEADERS, END_HEADERS, stream, head).await;
+        frames.send(DATA, 0, stream, b"half").await;
+        let (kind, stream, payload) = end(stream);
+        frames.send(kind, 0, stream, &payload).await;
+        while frames.next().await.is_some() {}
+    })
+    .await;
+    send(&transport(), &peer).await.response.unwrap().into_body().collect(usize::MAX).await
+}
+
+/// RFC 9113 §8.1: only END_STREAM ends a body. hyper takes NO_ERROR for an end, too.
+#[tokio::test]
+async fn canary_a_body_that_ends_without_error_and_without_end_stream_is_cut() {
+    /// `:status: 200` and `content-length: 10`, its name the twenty-eighth of the static table.
+    const TEN_BYTES: &[u8] = &[0x88, 0x5c, 2, b'1', b'0'];
+    let reset = |stream| (RST_STREAM, stream, NO_ERROR.to_be_bytes().to_vec());
+    let go_away = |_| (GOAWAY, 0, [0; 8].to_vec());
+    for cut in [
+        body_ending_with(STATUS_200, reset).await,
+        body_ending_with(TEN_BYTES, reset).await,
+        body_ending_with(STATUS_200, go_away).await,
+    ] {
+        assert_eq!(cut.unwrap_err().kind(), ErrorKind::Reset);
     }
 }
 

@@ -275,3 +275,16 @@ async fn attempts_to_different_paths_of_one_origin_share_a_connection() {
         assert_eq!(transport.attempt(request.clone()).await.reused, reused);
     }
 }
+
+#[tokio::test]
+async fn what_is_printed_of_an_answer_holds_no_header_value_and_no_body() {
+    let peer = Peer::answering(
+        b"HTTP/1.1 302 Found\r\nset-cookie: sid=s3cret\r\nlocation: http://u:s3cret@h.example/\r\ncontent-length: 6\r\n\r\ns3cret",
+    )
+    .await;
+    let attempt = attempt(&peer.url(), patient()).await;
+    let exchange = transport().exchange(post(&peer.url(), "payload", patient()).into()).await;
+    for printed in [format!("{attempt:?}"), format!("{exchange:?}")] {
+        assert!(printed.contains("302") && !printed.contains("s3cret"), "{printed}");
+    }
+}

@@ -333,3 +333,22 @@ async fn dropping_an_attempt_closes_its_connection() {
     gone.notified().await;
     assert!(task.await.unwrap_err().is_cancelled());
 }
+
+#[tokio::test]
+async fn an_exchange_over_a_kept_connection_is_woken_by_its_answer_and_by_nothing_else() {
+    let peer = Peer::answering(OK).await;
+    let transport = transport();
+    for number in 0..4 {
+        let mut polls = 0;
+        let mut attempt = pin!(transport.attempt(post(&peer.url(), "payload", patient())));
+        let attempt = poll_fn(|cx| {
+            polls += 1;
+            attempt.as_mut().poll(cx)
+        })
+        .await;
+        assert_eq!((answered(&attempt), attempt.reused), (Some((200, b"ok".as_slice(), false)), number > 0));
+        if attempt.reused {
+            assert_eq!(polls, 2, "attempt {number}");
+        }
+    }
+}

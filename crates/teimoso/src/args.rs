@@ -6,6 +6,7 @@ mod dead;
 mod deliveries;
 mod events;
 mod policy;
+mod request;
 mod send;
 mod serve;
 mod sink;
@@ -24,6 +25,7 @@ pub use dead::{DeadArgs, DeadCommand, ReplayArgs};
 pub use deliveries::{ChangeArgs, DeliveriesArgs, DeliveriesCommand};
 pub use events::{EventsArgs, EventsCommand};
 pub use policy::{PolicyArgs, PolicyCommand};
+pub use request::{ElsewhereArgs, Private, RequestArgs};
 pub use send::{DataSource, HeaderLine, SendArgs};
 pub use serve::{AcceptedWhen, AttemptLines, ServeArgs};
 pub use sink::SinkArgs;
@@ -35,6 +37,7 @@ Examples:
   teimoso serve --allow-net 127.0.0.0/8               accept events on port 8080 and deliver them
   teimoso send http://127.0.0.1:4000/teimoso --wait   hand one event over and see it arrive
   teimoso dead list                                   what was given up, and why
+  teimoso request GET https://example.com/status      one request, repeated only where that is safe
   teimoso policy show patient                         when the attempts are made
 
 Exit codes:
@@ -70,6 +73,8 @@ pub enum Command {
     Deliveries(DeliveriesArgs),
     /// Look at deliveries that were given up, and replay them
     Dead(DeadArgs),
+    /// Make one HTTP request, repeated only where that is safe
+    Request(Box<RequestArgs>),
     /// Run a test destination that succeeds, fails and stalls on demand
     Sink(SinkArgs),
     /// Show the retry policies and when they make their attempts

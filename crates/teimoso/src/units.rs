@@ -62,6 +62,25 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a time as curl writes it, `30` or `2.5` seconds, or a [`duration`]; above zero.
+///
+/// # Errors
+/// As [`positive_duration`].
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let plain = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || c == '.');
+    if !plain {
+        return positive_duration(text);
+    }
+    let seconds =
+        text.parse().map_err(|_| "a time is seconds, such as 2.5, or a duration such as 500ms".to_owned())?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(Duration::ZERO) => Err("must be more than zero".to_owned()),
+        Ok(time) if time <= DURATION_MAX => Ok(time),
+        _ => Err(too_long()),
+    }
+}
+
 /// Reads `1000`, `64KiB`, `1MiB`, `1MB` as bytes.
 ///
 /// # Errors
@@ -216,6 +235,21 @@ mod tests {
             assert_eq!(duration(text), Err(sentence.to_owned()), "{text}");
         }
         assert_eq!(positive_duration("0s"), Err("must be more than zero".to_owned()));
+    }
+
+    #[test]
+    fn times_may_be_plain_seconds_as_in_curl() {
+        let table = [("30", 30_000), ("2.5", 2_500), ("0.25", 250), ("500ms", 500), ("2m", 120_000)];
+        for (text, ms) in table {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for zero in ["0", "0.0", "0s", "0.0000000001"] {
+            assert_eq!(seconds(zero), Err("must be more than zero".to_owned()), "{zero}");
+        }
+        for none in ["", "-1", ".5", "1.2.3", "1e3", "inf", "5 s"] {
+            assert!(seconds(none).is_err(), "{none}");
+        }
+        assert_eq!(seconds("99999999999999999999"), Err("longer than 100 years".to_owned()));
     }
 
     #[test]

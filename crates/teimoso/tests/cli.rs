@@ -16,7 +16,7 @@ fn run(args: &[&str]) -> Ended {
 fn help_goes_to_stdout_and_lists_what_exists_only() {
     let help = run(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy"] {
+    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
     }
     for absent in ["endpoints", "applications", "tokens", "doctor", "migrate", "forgejo", "whatsapp"] {
@@ -29,7 +29,7 @@ fn help_goes_to_stdout_and_lists_what_exists_only() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy"] {
+    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0, "{command}");
         assert!(help.stdout.contains("Examples:"), "{command}");
@@ -38,8 +38,16 @@ fn every_command_has_help_with_an_example() {
 
 #[test]
 fn lines_of_help_fit_a_terminal() {
-    let commands =
-        [&[][..], &["sink"], &["send"], &["serve"], &["events", "list"], &["dead"], &["dead", "replay"]];
+    let commands = [
+        &[][..],
+        &["sink"],
+        &["send"],
+        &["request"],
+        &["serve"],
+        &["events", "list"],
+        &["dead"],
+        &["dead", "replay"],
+    ];
     for args in commands.map(|command| [command, &["--help"]].concat()) {
         for line in run(&args).stdout.lines() {
             assert!(line.chars().count() <= 100, "{args:?}: {line}");
@@ -62,6 +70,8 @@ fn usage_errors_exit_2_and_say_nothing_on_stdout() {
         &["policy", "show", "nothing"],
         &["sink", "--listen", "nowhere"],
         &["dead", "replay"],
+        &["request"],
+        &["request", "http://127.0.0.1/"],
         &["serve", "--store", "redis://127.0.0.1:6379"],
         &["send", "http://x/", "--data", "{"],
         &["send", "http://x/", "-H", "a: 1", "-H", "a: 2"],

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use bytes::{Bytes, BytesMut};
 use http_body::Frame;
 use tokio::task::coop::consume_budget;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
-use crate::connect::timer::poll_timer;
 use crate::evidence::Fault;
+use crate::timer::poll_timer;
 
 /// A frame, the end, or why there is neither.
 pub(crate) type FrameRead = Result<Option<Frame<Bytes>>, Fault>;
@@ -59,7 +59,8 @@ pub(crate) async fn gather(frames: &mut impl Frames, max: usize, mut timer: Pin<
                 }
                 // A flood of frames that are always ready shares the thread with others and ends in time.
                 consume_budget().await;
-                if timer.is_elapsed() {
+                // A timer that was never waited for does not know that it is over.
+                if Instant::now() >= timer.deadline() {
                     break BodyEnd::Cut(Fault::Deadline);
                 }
             }
@@ -99,5 +100,35 @@ impl Kept {
 
     fn into_bytes(self) -> Bytes {
         if self.all.is_empty() { self.first } else { self.all.freeze() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::time::Duration;
+
+    use tokio::time::sleep_until;
+
+    use super::*;
+
+    /// Frames that are always there and hold nothing.
+    struct Flood;
+
+    impl Frames for Flood {
+        fn poll_frame(&mut self, _: &mut Context<'_>) -> Poll<FrameRead> {
+            Poll::Ready(Ok(Some(Frame::data(Bytes::new()))))
+        }
+
+        fn is_over(&self) -> bool {
+            false
+        }
+    }
+
+    #[tokio::test]
+    async fn frames_that_never_make_wait_end_at_the_deadline_all_the_same() {
+        let timer = pin!(sleep_until(Instant::now() + Duration::from_millis(20)));
+        let read = gather(&mut Flood, usize::MAX, timer).await;
+        assert_eq!((read.end, read.bytes), (BodyEnd::Cut(Fault::Deadline), Bytes::new()));
     }
 }

@@ -11,10 +11,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::gather::{BodyEnd, FrameRead, Frames, gather};
 use crate::attempt::{AttemptError, ErrorKind};
-use crate::connect::timer::{later, poll_timer};
 use crate::evidence::Fault;
 use crate::h1::body::Http1Body;
 use crate::h2::body::Http2Body;
+use crate::timer::{later, poll_timer};
 
 /// What was being done when a body broke.
 const DOING: &str = "read the response body";
@@ -243,7 +243,7 @@ impl fmt::Debug for ResponseBody {
 }
 
 impl BodyError {
-    fn of(fault: Fault) -> Self {
+    pub(crate) fn of(fault: Fault) -> Self {
         Self { error: fault.error(DOING) }
     }
 

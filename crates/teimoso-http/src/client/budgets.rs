@@ -12,8 +12,8 @@ pub const BUDGETS_MAX: usize = 1024;
 
 /// The budgets of one client or layer.
 pub(crate) struct Budgets {
-    per_mille: u32,
-    reserve: u32,
+    /// What an authority starts with.
+    full: Budget,
     by_authority: Mutex<HashMap<Box<str>, Arc<Account>>>,
 }
 
@@ -21,8 +21,8 @@ pub(crate) struct Budgets {
 pub(crate) struct Account(Mutex<Budget>);
 
 impl Budgets {
-    pub(crate) fn new(per_mille: u32, reserve: u32) -> Self {
-        Self { per_mille, reserve, by_authority: Mutex::default() }
+    pub(crate) fn new(full: Budget) -> Self {
+        Self { full, by_authority: Mutex::default() }
     }
 
     /// The account of an authority (`example.com:8443`, with or without a scheme before it).
@@ -34,7 +34,7 @@ impl Budgets {
         if accounts.len() >= BUDGETS_MAX {
             self.evict(&mut accounts);
         }
-        let account = Arc::new(Account(Mutex::new(Budget::new(self.per_mille, self.reserve))));
+        let account = Arc::new(Account(Mutex::new(self.full.clone())));
         accounts.insert(authority.into(), Arc::clone(&account));
         account
     }
@@ -42,7 +42,7 @@ impl Budgets {
     fn evict(&self, accounts: &mut HashMap<Box<str>, Arc<Account>>) {
         let loss = |account: &Arc<Account>| {
             let in_use = Arc::strong_count(account) > 1;
-            (in_use, account.budget().available() < u64::from(self.reserve))
+            (in_use, account.budget().available() < self.full.available())
         };
         let least = accounts.iter().min_by_key(|(_, account)| loss(account));
         if let Some(authority) = least.map(|(authority, _)| authority.clone()) {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_authority_has_one_account_and_no_part_in_another_s() {
-        let budgets = Budgets::new(200, 2);
+        let budgets = Budgets::new(Budget::new(200, 2));
         let (a, b) = (budgets.of("a.example"), budgets.of("b.example"));
         let mut payment = Payment::from(Some(&a));
         assert!(payment.make());
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn accounts_are_bounded_and_a_spent_one_in_use_stays() {
-        let budgets = Budgets::new(0, 1);
+        let budgets = Budgets::new(Budget::new(0, 1));
         let spent = budgets.of("spent.example");
         let mut payment = Payment::from(Some(&spent));
         assert!(payment.make());

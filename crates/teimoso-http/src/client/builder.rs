@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use teimoso_retry::{Preset, RetryPolicy};
+use teimoso_retry::{Budget, Preset, RetryPolicy};
 
 use super::Client;
 use super::budgets::Budgets;
@@ -26,7 +26,7 @@ pub struct ClientBuilder {
     default_headers: Result<HeaderMap, http::Error>,
     response_body_max: usize,
     redirects: Redirects,
-    retry_budget: Option<Option<(u32, u32)>>,
+    retry_budget: Option<Option<Budget>>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     observer: Option<Observer>,
@@ -91,14 +91,15 @@ impl ClientBuilder {
         self
     }
 
-    /// The retry budget of each authority: the share of a retry that every request earns, in thousandths, and how many
-    /// whole retries may be saved up, which is also what an authority starts with. `None`: no budget.
+    /// The retry budget that each authority starts with a copy of: `Budget::new(200, 10)` allows one retry per five
+    /// requests, and ten beside. `None`: no budget.
     ///
-    /// Default: 200 and 10 (one retry per five requests) if the client's policy is exactly [`Preset::Standard`], else
-    /// none. It holds for requests that bring their own policy too.
+    /// Default: [`Budget::default`], which is just that, if the client's policy is exactly [`Preset::Standard`], else
+    /// none: a policy that was made from `standard` and changed in anything has no budget unless it is given one here.
+    /// It holds for requests that bring their own policy too.
     #[must_use]
-    pub fn retry_budget(mut self, per_mille_and_reserve: Option<(u32, u32)>) -> Self {
-        self.retry_budget = Some(per_mille_and_reserve);
+    pub fn retry_budget(mut self, budget: Option<Budget>) -> Self {
+        self.retry_budget = Some(budget);
         self
     }
 
@@ -126,6 +127,10 @@ impl ClientBuilder {
 
     /// The transport; default: one with the machine's trust roots, HTTP/2 where a TLS peer offers it, no proxy, and no
     /// egress rules, for a client talks to the address its caller typed.
+    ///
+    /// One that you build yourself begins with the defaults of deliveries, which are stricter: HTTP/1.1 alone, and egress
+    /// rules that refuse loopback and private addresses. A client wants [`Egress::unguarded`] and
+    /// [`HttpVersions::Http2Preferred`].
     #[must_use]
     pub fn transport(mut self, transport: Transport) -> Self {
         self.transport = Some(transport);
@@ -154,7 +159,7 @@ impl ClientBuilder {
             policy: self.policy,
             default_headers,
             redirects: self.redirects.limit(),
-            destinations: Destinations::new(budget.map(|(share, reserve)| Budgets::new(share, reserve))),
+            destinations: Destinations::new(budget.map(Budgets::new)),
             ports: Ports { clock: self.clock, entropy: self.entropy, observer: self.observer },
         };
         Ok(Client { core: Arc::new(core), response_body_max: self.response_body_max })
@@ -162,8 +167,8 @@ impl ClientBuilder {
 }
 
 /// On for `standard` alone: whoever asks for a number of retries means that number.
-pub(crate) fn default_budget(policy: &RetryPolicy) -> Option<(u32, u32)> {
-    (*policy == RetryPolicy::preset(Preset::Standard)).then_some((200, 10))
+pub(crate) fn default_budget(policy: &RetryPolicy) -> Option<Budget> {
+    (*policy == RetryPolicy::preset(Preset::Standard)).then(Budget::default)
 }
 
 impl fmt::Debug for ClientBuilder {
@@ -191,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_on_for_standard_and_off_elsewhere() {
-        assert_eq!(default_budget(&Preset::Standard.into()), Some((200, 10)));
+        assert_eq!(default_budget(&Preset::Standard.into()), Some(Budget::default()));
         for preset in [Preset::Forgejo, Preset::Connector, Preset::Webhook, Preset::Patient] {
             assert_eq!(default_budget(&preset.into()), None);
         }

@@ -17,12 +17,12 @@ use crate::error::Error;
 use crate::exchange::{Exchange, ExchangeRequest};
 use crate::redirect::Redirect;
 use crate::trace::{AttemptTrace, RetryTrace};
-use crate::transport::Transport;
+use crate::transport::{ADDED_HEADERS, Transport};
 
 use super::budgets::Payment;
 use super::event::{Observer, RetryEvent, redacted, say};
 use super::hint::{hint, told};
-use super::marks::Marks;
+use super::marks::{Marks, own_policy};
 use super::receive::Receive;
 use super::repeat::Repeat;
 use super::targets::{Destination, Destinations};
@@ -79,10 +79,10 @@ impl<T: Exchanger> Core<T> {
     ) -> Result<http::Response<R::Body>, Error> {
         let started = self.ports.clock.now();
         let (mut parts, mut body) = request.into_parts();
-        let mut destination = self.destinations.of(&parts.uri)?;
+        let mut destination = self.destinations.of(parts.uri)?;
         self.add_defaults(&mut parts.headers);
         let marks = Marks::read(&parts.extensions, &parts.headers);
-        let own = parts.extensions.remove::<RetryPolicy>();
+        let own = own_policy(&parts.extensions);
         let policy = own.as_ref().unwrap_or(&self.policy);
         let mut trace = RetryTrace::default();
         let mut number = 0;
@@ -227,15 +227,24 @@ impl<T: Exchanger> Core<T> {
 }
 
 impl Hop<'_> {
-    /// The request once more. The header map is copied, for the wire consumes it; its values are shared.
+    /// The request once more.
     fn request(&self, body: RequestBody, limits: AttemptLimits) -> ExchangeRequest {
         ExchangeRequest {
             method: self.method.clone(),
             target: Arc::clone(&self.destination.target),
-            headers: self.headers.clone(),
+            headers: self.headers(),
             body,
             limits,
         }
+    }
+
+    /// The headers once more, for the wire consumes them; their values are shared. A clone would have no room for what
+    /// the transport adds, and grow at once.
+    fn headers(&self) -> HeaderMap {
+        let room = self.headers.len() + ADDED_HEADERS;
+        let mut headers = HeaderMap::try_with_capacity(room).unwrap_or_default();
+        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        headers
     }
 
     fn trace(&self, tried: &Tried, number: NonZeroU32, decision: Decision) -> AttemptTrace {

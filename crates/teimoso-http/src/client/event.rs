@@ -94,7 +94,12 @@ pub(crate) fn redacted(url: &str) -> String {
 
 /// The URL without what stands between scheme and host.
 fn without_user(url: &str) -> String {
-    let Some(authority) = url.find("://").map(|at| at + 3) else { return url.to_owned() };
+    let authority = match url.find("://") {
+        Some(at) => at + 3,
+        None if url.starts_with('/') => return url.to_owned(),
+        // A bare authority, as CONNECT has it.
+        None => 0,
+    };
     let (scheme, rest) = url.split_at(authority);
     let end = rest.find('/').unwrap_or(rest.len());
     let host = rest[..end].rfind('@').map_or(0, |at| at + 1);
@@ -118,6 +123,8 @@ mod tests {
             ("http://h.example/?s3cret", "http://h.example/?***"),
             ("http://h.example/?a=s3cret=s3cret&&#s3cret", "http://h.example/?a=***&***&***"),
             ("/a?b=s3cret", "/a?b=***"),
+            ("/a@b", "/a@b"),
+            ("user:s3cret@h.example:443", "h.example:443"),
             ("", ""),
         ];
         for (url, shown) in cases {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use http::{Extensions, HeaderMap, HeaderName};
+use teimoso_retry::{Preset, RetryPolicy};
 
 /// Marks a request as safe to send twice (S3.1): its caller knows that a repetition does no harm. Put it into the
 /// request's extensions.
@@ -47,6 +48,12 @@ impl Marks {
     }
 }
 
+/// The policy that one request brings: a whole one, or the name of one.
+pub(crate) fn own_policy(extensions: &Extensions) -> Option<RetryPolicy> {
+    let named = || extensions.get::<Preset>().copied().map(RetryPolicy::preset);
+    extensions.get::<RetryPolicy>().cloned().or_else(named)
+}
+
 /// A blank key tells a receiver nothing, so it is none.
 fn has_key(headers: &HeaderMap) -> bool {
     headers.get(&IDEMPOTENCY_KEY).is_some_and(|key| !key.as_bytes().trim_ascii().is_empty())
@@ -80,6 +87,16 @@ mod tests {
         let marks = Marks::read(&extensions, &HeaderMap::new());
         let deadline = Some(Duration::from_secs(3));
         assert_eq!(marks, Marks { replay_safe: false, once: true, deadline });
+    }
+
+    #[test]
+    fn a_request_may_bring_a_policy_or_the_name_of_one() {
+        let mut extensions = Extensions::new();
+        assert_eq!(own_policy(&extensions), None);
+        extensions.insert(Preset::Connector);
+        assert_eq!(own_policy(&extensions), Some(RetryPolicy::preset(Preset::Connector)));
+        extensions.insert(RetryPolicy::preset(Preset::Forgejo));
+        assert_eq!(own_policy(&extensions), Some(RetryPolicy::preset(Preset::Forgejo)));
     }
 
     #[test]

@@ -38,21 +38,22 @@ pub(crate) use self::builder::default_budget;
 pub(crate) use self::call::Ports;
 pub(crate) use self::event::{redacted, say};
 pub(crate) use self::hint::{hint, told};
-pub(crate) use self::marks::{IDEMPOTENCY_KEY, Marks};
+pub(crate) use self::marks::{IDEMPOTENCY_KEY, Marks, own_policy};
 pub(crate) use self::repeat::Repeat;
 pub(crate) use self::tried::{kind_of_status, reason_of};
 
 /// A client that knows of every attempt whether its request was sent. Clones share everything.
 ///
 /// An answer is an answer, whatever its status: the last attempt's response comes back as it arrived, with the
-/// [`RetryTrace`](crate::RetryTrace) of the call in its extensions. Only a call without a response is an
-/// [`Error`], which carries the trace too.
+/// [`RetryTrace`](crate::RetryTrace) of the call in its extensions. Only a call without a response, or without all of the
+/// body that it was to collect, is an [`Error`], which carries the trace too.
 ///
 /// What one request needs beyond the client's policy, it says itself, in its extensions: [`Idempotent`], [`NoRetry`],
-/// [`Deadline`], or a whole [`RetryPolicy`](teimoso_retry::RetryPolicy) of its own. A header `Idempotency-Key` marks a
-/// request as idempotent too.
+/// [`Deadline`], and a [`RetryPolicy`](teimoso_retry::RetryPolicy) of its own or the
+/// [`Preset`](teimoso_retry::Preset) that names one. A header `Idempotency-Key` marks a request as idempotent too.
 ///
-/// Dropping the future of a call ends it: no further attempt is made, and on HTTP/1.1 its connection is closed.
+/// It runs on the caller's tokio runtime, whose I/O and time drivers must be enabled. Dropping the future of a call ends
+/// it: no further attempt is made, its connection is closed on HTTP/1.1, and its stream is reset on HTTP/2.
 #[derive(Clone)]
 pub struct Client {
     core: Arc<Core<Transport>>,

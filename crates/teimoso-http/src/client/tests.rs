@@ -9,21 +9,23 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::header::{LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use teimoso_retry::{Decision, Effect, Fate, Nack, Preset, Proof, RetryPolicy, WaitSource, Why};
+use teimoso_retry::{Budget, Decision, Effect, Fate, Nack, Preset, Proof, RetryPolicy, WaitSource, Why};
 
 use super::budgets::Budgets;
 use super::call::{Core, Exchanger, Ports};
 use super::marks::{Deadline, Idempotent, NoRetry};
-use super::receive::Whole;
+use super::receive::{Receive, Whole};
 use super::targets::Destinations;
 use crate::attempt::{AttemptError, ErrorKind, Timings};
-use crate::body::{RequestBody, ResponseBody};
+use crate::body::{BodyError, RequestBody, ResponseBody};
 use crate::clock::{Clock, Entropy, Sleeping};
 use crate::error::Error;
+use crate::evidence::Fault;
 use crate::exchange::{Exchange, ExchangeRequest};
-use crate::trace::RetryTrace;
+use crate::trace::{AttemptTrace, RetryTrace};
 
 /// What happens to one attempt.
 #[derive(Debug, Clone)]
@@ -36,7 +38,43 @@ struct Scene {
 #[derive(Debug, Clone)]
 enum End {
     Fails(Fate, ErrorKind),
-    Answers { status: u16, retry_after: Option<&'static str>, body: Vec<u8> },
+    /// Fails before anything of the body was read, which comes back.
+    HandsBack(Proof),
+    Answers {
+        status: u16,
+        retry_after: Option<&'static str>,
+        body: Vec<u8>,
+    },
+    /// Answers with a head whose body breaks.
+    Cuts {
+        status: u16,
+    },
+    /// Answers with a redirect to another path of the same host.
+    Redirects {
+        status: u16,
+    },
+}
+
+/// The body of an answer that breaks, as [`Scripted`] knows it. No other body of the script begins so.
+const CUT: &[u8] = b"cut";
+
+/// Reads a body whole, like a client does, and breaks where the script says so.
+#[derive(Clone, Copy)]
+struct Scripted;
+
+impl Receive for Scripted {
+    type Body = Bytes;
+
+    const WHOLE: bool = true;
+
+    fn body_max(self) -> usize {
+        Whole(3).body_max()
+    }
+
+    async fn receive(self, body: ResponseBody) -> Result<Bytes, BodyError> {
+        let bytes = Whole(3).receive(body).await?;
+        if bytes == CUT { Err(BodyError::of(Fault::Closed)) } else { Ok(bytes) }
+    }
 }
 
 /// Time that passes in attempts and waits, both kept.
@@ -86,31 +124,40 @@ impl Exchanger for Arc<World> {
         let began = self.now();
         self.sent.lock().unwrap().push((began, request.limits.total_timeout));
         *self.now.lock().unwrap() += scene.takes.min(request.limits.total_timeout);
-        ready(exchange(scene.end))
+        ready(exchange(scene.end, request.body))
     }
 }
 
 const FINE: End = End::Answers { status: 204, retry_after: None, body: Vec::new() };
 
-fn exchange(end: End) -> Exchange {
-    let (fate, response, error) = match end {
-        End::Fails(fate, kind) => (fate, None, Some(AttemptError { kind, message: "fail".to_owned() })),
+fn exchange(end: End, body: RequestBody) -> Exchange {
+    match end {
+        End::Fails(fate, kind) => failed(fate, kind, None),
+        End::HandsBack(proof) => failed(Fate::NeverSent(proof), ErrorKind::Closed, Some(body)),
         End::Answers { status, retry_after, body } => {
-            let mut response = http::Response::new(ResponseBody::from(Bytes::from(body)));
-            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
-            if let Some(value) = retry_after {
-                let value = http::HeaderValue::from_static(value);
-                response.headers_mut().insert(http::header::RETRY_AFTER, value);
-            }
-            (Fate::Answered, Some(response), None)
+            answered(status, retry_after.map(|value| (RETRY_AFTER, value)), body.into())
         }
-    };
-    Exchange { fate, response, error, timings: Timings::default(), peer: None, reused: false, unsent: None }
+        End::Cuts { status } => answered(status, None, Bytes::from_static(CUT)),
+        End::Redirects { status } => answered(status, Some((LOCATION, "/next")), Bytes::new()),
+    }
+}
+
+fn failed(fate: Fate, kind: ErrorKind, unsent: Option<RequestBody>) -> Exchange {
+    let error = Some(AttemptError { kind, message: "fail".to_owned() });
+    Exchange { fate, response: None, error, timings: Timings::default(), peer: None, reused: false, unsent }
+}
+
+fn answered(status: u16, header: Option<(HeaderName, &'static str)>, body: Bytes) -> Exchange {
+    let mut response = http::Response::new(ResponseBody::from(body));
+    *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+    response.headers_mut().extend(header.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    Exchange { response: Some(response), error: None, ..failed(Fate::Answered, ErrorKind::Closed, None) }
 }
 
 fn end() -> impl Strategy<Value = End> {
     let never_sent =
-        [Proof::Dns, Proof::Connect, Proof::TlsCertificate, Proof::HandedBack, Proof::ZeroBytesWritten];
+        [Proof::Dns, Proof::Connect, Proof::TlsCertificate, Proof::HandedBack, Proof::ZeroBytesWritten]
+            .to_vec();
     let retry_after = [
         None,
         Some("0"),
@@ -126,12 +173,15 @@ fn end() -> impl Strategy<Value = End> {
     let status =
         prop::sample::select(vec![200, 204, 301, 400, 404, 408, 421, 425, 429, 500, 502, 503, 504, 599]);
     prop_oneof![
-        prop::sample::select(never_sent.to_vec())
+        prop::sample::select(never_sent.clone())
             .prop_map(|proof| End::Fails(Fate::NeverSent(proof), ErrorKind::Dns)),
+        prop::sample::select(never_sent).prop_map(End::HandsBack),
+        prop::sample::select(vec![200, 404, 429, 503]).prop_map(|status| End::Cuts { status }),
+        prop::sample::select(vec![301, 302, 303, 307, 308]).prop_map(|status| End::Redirects { status }),
         Just(End::Fails(Fate::NotProcessed(Nack::GoAway), ErrorKind::Reset)),
         prop::sample::select(vec![Why::Timeout, Why::Closed, Why::Reset, Why::Protocol, Why::Other])
             .prop_map(|why| End::Fails(Fate::Ambiguous(why), ErrorKind::Closed)),
-        (status, prop::sample::select(retry_after.to_vec()), prop::collection::vec(any::<u8>(), 0..4))
+        (status, prop::sample::select(retry_after.to_vec()), prop::collection::vec(0..b'c', 0..4))
             .prop_map(|(status, retry_after, body)| End::Answers { status, retry_after, body }),
     ]
 }
@@ -150,6 +200,7 @@ struct Case {
     deadline: Option<Duration>,
     budget: Option<(u32, u32)>,
     streamed: bool,
+    redirects: u32,
     entropy: u64,
 }
 
@@ -163,11 +214,25 @@ fn case() -> impl Strategy<Value = Case> {
         prop::option::of((0..60_000_u64).prop_map(Duration::from_millis)),
         prop::option::of((0..400_u32, 0..4_u32)),
         prop::bool::weighted(0.1),
+        0..3_u32,
         any::<u64>(),
     )
-        .prop_map(|(preset, script, method, idempotent, once, deadline, budget, streamed, entropy)| {
-            Case { preset, script, method, idempotent, once, deadline, budget, streamed, entropy }
-        })
+        .prop_map(
+            |(preset, script, method, idempotent, once, deadline, budget, streamed, redirects, entropy)| {
+                Case {
+                    preset,
+                    script,
+                    method,
+                    idempotent,
+                    once,
+                    deadline,
+                    budget,
+                    streamed,
+                    redirects,
+                    entropy,
+                }
+            },
+        )
 }
 
 impl Case {
@@ -205,8 +270,8 @@ fn run(case: &Case) -> (Arc<World>, Result<http::Response<Bytes>, Error>) {
     let world = Arc::new(World::default());
     *world.script.lock().unwrap() = case.script.clone().into();
     *world.entropy.lock().unwrap() = case.entropy;
-    let core = core(&world, case.policy(), case.budget, world.clone());
-    let outcome = finished(core.call(case.request(), Whole(3)));
+    let core = Core { redirects: case.redirects, ..core(&world, case.policy(), case.budget, world.clone()) };
+    let outcome = finished(core.call(case.request(), Scripted));
     (world, outcome)
 }
 
@@ -221,7 +286,9 @@ fn core(
         policy,
         default_headers: HeaderMap::new(),
         redirects: 0,
-        destinations: Destinations::new(budget.map(|(share, reserve)| Budgets::new(share, reserve))),
+        destinations: Destinations::new(
+            budget.map(|(share, reserve)| Budgets::new(Budget::new(share, reserve))),
+        ),
         ports: Ports { clock, entropy: world.clone(), observer: None },
     }
 }
@@ -241,6 +308,14 @@ fn trace_of(outcome: &Result<http::Response<Bytes>, Error>) -> RetryTrace {
     }
 }
 
+/// The attempts of each hop.
+fn hops(trace: &RetryTrace) -> impl Iterator<Item = &[AttemptTrace]> {
+    trace.attempts().chunk_by(|one, next| one.hop == next.hop)
+}
+
+/// How an attempt ends that no time was left for; no scene ends so.
+const OUT_OF_TIME: Fate = Fate::NeverSent(Proof::NoConnection);
+
 /// The longest wait the policy can give after this attempt, when nobody asked for another.
 fn cap(policy: &RetryPolicy, number: NonZeroU32) -> Duration {
     policy.jitter().bounds(policy.waits().wait_after(number)).1
@@ -258,10 +333,15 @@ proptest! {
     ) {
         let case = Case { method, preset, idempotent: false, ..case };
         let (_, outcome) = run(&case);
-        let possibly = |attempt: &crate::AttemptTrace| attempt.fate.may_have_taken_effect(attempt.status) != Effect::No;
+        let possibly = |attempt: &&AttemptTrace| {
+            !attempt.method.is_safe() && attempt.fate.may_have_taken_effect(attempt.status) != Effect::No
+        };
         let trace = trace_of(&outcome);
-        let executed = trace.attempts().iter().filter(|attempt| possibly(attempt)).count();
-        prop_assert!(executed <= 1, "{trace:?}");
+        // What a redirect asks to be sent elsewhere is another request.
+        for hop in hops(&trace) {
+            let executed = hop.iter().filter(possibly).count();
+            prop_assert!(executed <= 1, "{trace:?}");
+        }
     }
 
     #[test]
@@ -299,35 +379,61 @@ proptest! {
     fn i5_attempts_stay_within_the_policy_and_are_those_that_were_made(case in case()) {
         let (world, outcome) = run(&case);
         let trace = trace_of(&outcome);
-        let max = if case.once || case.streamed { 1 } else { case.policy().max_attempts().get() as usize };
-        prop_assert!(trace.attempts().len() <= max);
-        // A call that has no time for its first attempt records it and sends nothing.
-        let unsent = usize::from(case.deadline == Some(Duration::ZERO));
+        let max = if case.once { 1 } else { case.policy().max_attempts().get() as usize };
+        prop_assert!(hops(&trace).count() <= 1 + case.redirects as usize);
+        for hop in hops(&trace) {
+            prop_assert!(hop.len() <= max);
+            let numbers: Vec<usize> = hop.iter().map(|attempt| attempt.number.get() as usize).collect();
+            prop_assert_eq!(numbers, (1..=hop.len()).collect::<Vec<_>>());
+            // A stream is sent again only while nothing of it was read.
+            if case.streamed && hop[0].hop == 0 {
+                let unread = |attempt: &AttemptTrace| matches!(attempt.fate, Fate::NeverSent(_));
+                prop_assert!(hop[..hop.len() - 1].iter().all(unread), "{trace:?}");
+            }
+        }
+        // An attempt for which no time is left is recorded, and nothing is sent.
+        let unsent = trace.attempts().iter().filter(|attempt| attempt.fate == OUT_OF_TIME).count();
         prop_assert_eq!(world.sent.lock().unwrap().len() + unsent, trace.attempts().len());
-        let numbers: Vec<u32> = trace.attempts().iter().map(|attempt| attempt.number.get()).collect();
-        prop_assert_eq!(numbers, (1..=u32::try_from(trace.attempts().len()).unwrap()).collect::<Vec<_>>());
     }
 
     #[test]
-    fn i6_retries_stay_within_the_budget(case in case()) {
-        let Some((_, reserve)) = case.budget else { return Ok(()) };
-        let (world, _) = run(&case);
-        prop_assert!(world.waits.lock().unwrap().len() <= reserve as usize);
+    fn i6_retries_stay_within_the_budget_over_many_calls(
+        case in case(),
+        (per_mille, reserve) in (0..400_u32, 0..4_u32),
+        calls in 1..8_usize,
+    ) {
+        let world = Arc::new(World::default());
+        *world.script.lock().unwrap() = vec![case.script.clone(); calls].concat().into();
+        let core = Core {
+            redirects: case.redirects,
+            ..core(&world, case.policy(), Some((per_mille, reserve)), world.clone())
+        };
+        let mut requests = 0;
+        for _ in 0..calls {
+            requests += hops(&trace_of(&finished(core.call(case.request(), Scripted)))).count();
+            let earned = requests * per_mille as usize / 1000;
+            prop_assert!(world.waits.lock().unwrap().len() <= reserve as usize + earned);
+        }
     }
 
     #[test]
     fn i7_the_outcome_is_the_last_attempt_s_own(case in case()) {
         let (world, outcome) = run(&case);
+        prop_assume!(trace_of(&outcome).last().is_some_and(|last| last.fate != OUT_OF_TIME));
         let made = world.sent.lock().unwrap().len();
-        prop_assume!(made > 0);
         let last = case.script.get(made - 1).map_or(FINE, |scene| scene.end.clone());
         match (outcome, last) {
             (Ok(response), End::Answers { status, body, .. }) => {
                 prop_assert_eq!(response.status().as_u16(), status);
                 prop_assert_eq!(&response.body()[..], &body[..]);
             }
+            (Ok(response), End::Redirects { status }) => prop_assert_eq!(response.status().as_u16(), status),
             (Err(error), End::Fails(fate, kind)) => {
                 prop_assert_eq!((error.fate(), error.kind()), (fate, kind));
+            }
+            (Err(error), End::HandsBack(proof)) => prop_assert_eq!(error.fate(), Fate::NeverSent(proof)),
+            (Err(error), End::Cuts { status }) => {
+                prop_assert_eq!((error.fate(), error.status()), (Fate::BodyLost, Some(status)));
             }
             (outcome, last) => prop_assert!(false, "{outcome:?} after {last:?}"),
         }

@@ -5,7 +5,6 @@
 
 mod dial;
 pub(crate) mod proxy;
-pub(crate) mod timer;
 pub(crate) mod tls;
 mod tunnel;
 
@@ -26,7 +25,7 @@ use crate::target::{Origin, OriginHost, socket_address};
 
 use self::dial::dial;
 use self::proxy::Proxy;
-use self::timer::within;
+use crate::timer::within;
 
 /// Addresses of one name that are tried in one attempt, at most: each gets a fair part of the connect time, and
 /// slices of it must stay long enough to connect in.
@@ -99,7 +98,7 @@ impl Connector {
         progress.timings.tls = Some(begun.elapsed());
         let (proof, kind, words) = match outcome {
             Some(Ok(stream)) => return Ok((Stream::Tls(Box::new(stream)), peer)),
-            Some(Err(error)) => evidence::of_handshake(&error),
+            Some(Err(error)) => evidence::tls::of_handshake(&error),
             None => (Proof::TlsHandshake, ErrorKind::TlsHandshake, "not finished in time".to_owned()),
         };
         let with = match &self.proxy {

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use percent_encoding::percent_decode_str;
-use url::Url;
+use url::{ParseError, Url};
 
 use crate::target::Origin;
 
@@ -22,8 +22,6 @@ use crate::target::Origin;
 #[derive(Clone)]
 pub struct Proxy {
     origin: Arc<Origin>,
-    /// Host and port, for messages.
-    authority: String,
     authorization: Option<HeaderValue>,
 }
 
@@ -46,6 +44,15 @@ fn invalid(sentence: impl Into<String>) -> InvalidProxy {
     InvalidProxy { sentence: sentence.into() }
 }
 
+const NOT_HTTP: &str = "the proxy's url must start with http://";
+
+fn malformed(error: ParseError) -> InvalidProxy {
+    match error {
+        ParseError::RelativeUrlWithoutBase => invalid(NOT_HTTP),
+        other => invalid(format!("the proxy's url is malformed: {other}")),
+    }
+}
+
 impl Proxy {
     /// A proxy that is spoken to in plain HTTP: `http://host:port`, or `http://user:password@host:port` for the
     /// `Basic` scheme (RFC 7617), percent-encoded where needed. Neither is ever printed. Without a port it is 80.
@@ -57,27 +64,25 @@ impl Proxy {
         if url.chars().any(char::is_control) {
             return Err(invalid("the proxy's url contains a control character"));
         }
-        let url =
-            Url::parse(url).map_err(|error| invalid(format!("the proxy's url is malformed: {error}")))?;
+        let url = Url::parse(url).map_err(malformed)?;
         if url.scheme() != "http" {
-            return Err(invalid("the proxy's url must start with http://"));
+            return Err(invalid(NOT_HTTP));
         }
         if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-            return Err(invalid("the proxy's url goes on after its port"));
+            return Err(invalid("the proxy's url must end after its port"));
         }
         let origin = Origin::from_url(&url)
             .map_err(|error| invalid(error.sentence.replace("the url", "the proxy's url")))?;
-        let authority =
-            format!("{}:{}", &url[url::Position::BeforeHost..url::Position::AfterHost], origin.port());
-        Ok(Self { origin: Arc::new(origin), authority, authorization: authorization(&url)? })
+        Ok(Self { origin: Arc::new(origin), authorization: authorization(&url)? })
     }
 
     pub(crate) fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    pub(crate) fn authority(&self) -> &str {
-        &self.authority
+    /// Host and port, for messages.
+    pub(crate) fn authority(&self) -> String {
+        self.origin.authority()
     }
 
     /// The value of `Proxy-Authorization`, marked sensitive.
@@ -97,7 +102,7 @@ fn authorization(url: &Url) -> Result<Option<HeaderValue>, InvalidProxy> {
     pair.push(b':');
     pair.extend(percent_decode_str(url.password().unwrap_or_default()));
     let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
-        .map_err(|_| invalid("the proxy's credentials are no header value"))?;
+        .map_err(|_| invalid("the proxy's credentials hold a character that http cannot send"))?;
     value.set_sensitive(true);
     Ok(Some(value))
 }
@@ -105,7 +110,7 @@ fn authorization(url: &Url) -> Result<Option<HeaderValue>, InvalidProxy> {
 impl fmt::Debug for Proxy {
     /// Credentials are left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Proxy").field(&self.authority).finish()
+        f.debug_tuple("Proxy").field(&self.authority()).finish()
     }
 }
 
@@ -128,9 +133,10 @@ mod tests {
         let sentence = |url: &str| Proxy::http(url).unwrap_err().sentence;
         assert_eq!(sentence("socks5://h:1"), "the proxy's url must start with http://");
         assert_eq!(sentence("https://u:secret@h"), "the proxy's url must start with http://");
-        assert_eq!(sentence("http://u:secret@h/path"), "the proxy's url goes on after its port");
+        assert_eq!(sentence("http://u:secret@h/path"), "the proxy's url must end after its port");
         assert_eq!(sentence("http://u:secret@h:0"), "the proxy's url's port is 0, where nothing can listen");
         assert_eq!(sentence("u:secret"), "the proxy's url must start with http://");
+        assert_eq!(sentence("u"), "the proxy's url must start with http://");
         assert_eq!(
             sentence("http://a%3Ab:secret@h"),
             "the proxy's user name contains a colon, which its password would swallow"

@@ -4,6 +4,7 @@
 //! that provokes the error in the real library: an upgrade that changes the evidence fails here, not at night.
 
 pub(crate) mod h2;
+pub(crate) mod tls;
 
 use std::error::Error as StdError;
 use std::io;
@@ -155,23 +156,6 @@ fn of_io_kind(kind: io::ErrorKind) -> Fault {
         io::ErrorKind::TimedOut => Fault::PeerTimeout,
         io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Fault::Protocol,
         _ => Fault::Other,
-    }
-}
-
-/// Reads a failed TLS handshake: no byte of the request was written, whatever it was.
-pub(crate) fn of_handshake(error: &io::Error) -> (Proof, ErrorKind, String) {
-    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    match tls {
-        Some(rustls::Error::InvalidCertificate(reason)) => (
-            Proof::TlsCertificate,
-            ErrorKind::TlsCertificate,
-            format!("the certificate is rejected: {}", lower_first(&reason.to_string())),
-        ),
-        Some(rustls::Error::NoCertificatesPresented) => {
-            (Proof::TlsCertificate, ErrorKind::TlsCertificate, "the peer sent no certificate".to_owned())
-        }
-        Some(other) => (Proof::TlsHandshake, ErrorKind::TlsHandshake, lower_first(&other.to_string())),
-        None => (Proof::TlsHandshake, ErrorKind::TlsHandshake, io_words(error)),
     }
 }
 

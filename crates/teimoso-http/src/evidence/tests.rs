@@ -131,7 +131,7 @@ impl AsyncWrite for Script {
 }
 
 impl Wire for Script {
-    fn peek(&self) -> Peek {
+    fn peek(&mut self) -> Peek {
         Peek::Quiet
     }
 

@@ -16,8 +16,8 @@ use crate::target::Origin;
 pub(crate) struct Http1Body {
     pub(crate) connection: Box<Http1<Stream>>,
     pub(crate) body: Incoming,
-    /// Where the connection goes afterwards, and for whom it is kept there.
-    pub(crate) pool: Arc<Pool<Stream>>,
+    /// Where the connection goes afterwards, if it goes anywhere, and for whom it is kept there.
+    pub(crate) pool: Option<Arc<Pool<Stream>>>,
     pub(crate) origin: Arc<Origin>,
 }
 
@@ -26,7 +26,9 @@ impl Http1Body {
     pub(crate) fn settle(self) {
         let Self { mut connection, body, pool, origin } = self;
         drop(body);
-        if connection.is_reusable() {
+        if let Some(pool) = pool
+            && connection.is_reusable()
+        {
             pool.put(&origin, connection);
         }
     }

@@ -18,9 +18,9 @@ use tokio::time::Sleep;
 
 use crate::attempt::RESPONSE_HEAD_BYTES_MAX;
 use crate::body::{BodyRead, FrameRead, Frames, RequestBody, gather};
-use crate::connect::timer::poll_timer;
 use crate::evidence::Fault;
 use crate::io::{Counted, Meter, Wire};
+use crate::timer::poll_timer;
 
 pub(crate) mod body;
 pub(crate) mod pool;
@@ -91,9 +91,19 @@ impl<S: Wire> Http1<S> {
         let mut answer = pin!(self.sender.try_send_request(message));
         // Only the driver can make the answer ready, and the driver is polled right here: a real waker would merely
         // wake this task for what it is about to look at.
+        let mut begun = false;
         let outcome = poll_fn(|cx| {
+            let mut unwatched = Context::from_waker(Waker::noop());
+            // Whoever is woken mostly finds the answer, and then the driver waits for the reader of its body, who is
+            // this task again: with a real waker in there, reading would wake the reader once more for nothing.
+            if std::mem::replace(&mut begun, true) {
+                drive(&mut self.driver, &mut unwatched);
+                if let Poll::Ready(outcome) = answer.as_mut().poll(&mut unwatched) {
+                    return Poll::Ready(Ok(outcome));
+                }
+            }
             let driving = drive(&mut self.driver, cx);
-            match answer.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            match answer.as_mut().poll(&mut unwatched) {
                 Poll::Ready(outcome) => Poll::Ready(Ok(outcome)),
                 Poll::Pending if !driving => Poll::Ready(Err(Fault::Other)),
                 Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| Err(Fault::Deadline)),

@@ -99,7 +99,10 @@ impl<S: Wire> Pool<S> {
                 shelves.by_origin.insert(origin.clone(), VecDeque::from([idle]));
             }
         }
-        if !std::mem::replace(&mut shelves.reaped, true) {
+        let reaped = std::mem::replace(&mut shelves.reaped, true);
+        // A runtime that is shutting down drops the reaper here and now, and leaving its post takes the shelves.
+        drop(shelves);
+        if !reaped {
             tokio::spawn(reap(ReaperPost(Arc::downgrade(self)), now, self.idle_timeout));
         }
     }
@@ -214,5 +217,18 @@ mod tests {
         assert!(pool.take_alive(&origin(1)).is_some());
         assert_eq!(pool.shelves().count, 0);
         drop(peer_of_first);
+    }
+
+    #[test]
+    fn a_connection_that_is_put_back_while_its_runtime_shuts_down_is_no_deadlock() {
+        let pool = Arc::new(Pool::new(POOL_IDLE_PER_HOST, POOL_IDLE_TIMEOUT));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (connection, _theirs) = runtime.block_on(idle());
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let _context = handle.enter();
+        pool.put(&origin(1), connection);
+        let shelves = pool.shelves();
+        assert_eq!((shelves.count, shelves.reaped), (1, false), "the next one starts a reaper");
     }
 }

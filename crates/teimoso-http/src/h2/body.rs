@@ -8,6 +8,7 @@ use hyper::body::Incoming;
 
 use super::Lease;
 use crate::body::{FrameRead, Frames};
+use crate::evidence::Fault;
 use crate::evidence::h2::Ending;
 
 /// A response body and the exchange it belongs to. Dropped before its end, it resets its stream.
@@ -29,8 +30,12 @@ impl Http2Body {
 
 impl Frames for Http2Body {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<FrameRead> {
-        Pin::new(&mut self.body).poll_frame(cx).map(|frame| {
-            frame.transpose().map_err(|error| Ending::of(&error, &self.lease.shared.meter).fault())
+        Pin::new(&mut self.body).poll_frame(cx).map(|frame| match frame {
+            Some(Ok(frame)) => Ok(Some(frame)),
+            Some(Err(error)) => Err(Ending::of(&error, &self.lease.shared.meter).fault()),
+            None if self.body.is_end_stream() => Ok(None),
+            // hyper takes any end with NO_ERROR for the body's; without END_STREAM something is missing (RFC 9113 §8.1).
+            None => Err(Fault::StreamReset),
         })
     }
 

@@ -13,8 +13,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Shared;
 use crate::body::RequestBody;
-use crate::connect::timer::{later, poll_timer};
 use crate::io::{Counted, Wire};
+use crate::timer::{later, poll_timer};
 
 /// The shortest idle time-out of a connection: it is asked that often at most.
 const IDLE_TIMEOUT_MIN: Duration = Duration::from_secs(1);

@@ -24,11 +24,11 @@ use tokio::time::Sleep;
 use self::driver::{Aside, Driver};
 use crate::attempt::RESPONSE_HEAD_BYTES_MAX;
 use crate::body::RequestBody;
-use crate::connect::timer::poll_timer;
 use crate::evidence::Fault;
 use crate::evidence::h2::Ending;
 use crate::h1::Message;
 use crate::io::{Counted, Meter, Wire};
+use crate::timer::poll_timer;
 
 /// A connection that carries many exchanges at a time. Dropped, it takes no further one, and closes after its last.
 pub(crate) struct Http2(Arc<Shared>);
@@ -134,12 +134,14 @@ impl Lease {
         message: Message,
         mut timer: Pin<&mut Sleep>,
     ) -> Result<http::Response<Incoming>, SendFailure> {
+        let mut waiting = Waiting::begin(&self.shared);
         let mut answer = pin!(self.sender.try_send_request(message));
         let outcome = poll_fn(|cx| match answer.as_mut().poll(cx) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
             Poll::Pending => poll_timer(timer.as_mut(), cx).map(|()| None),
         })
         .await;
+        waiting.over = true;
         let failure = match outcome {
             Some(Ok(response)) => return Ok(response),
             None => SendFailure::Ended(Ending::Broke(Fault::Deadline)),
@@ -163,6 +165,28 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.shared.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An exchange that waits for its head. Dropped while it waits, it retires a connection from which nothing came all that
+/// time: it may be dead, and where every caller gives up before the deadline, no deadline would ever say so.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    heard_before: u64,
+    over: bool,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(shared: &'a Shared) -> Self {
+        Self { shared, heard_before: shared.meter.read(), over: false }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.over && self.shared.meter.read() == self.heard_before {
+            self.shared.retire();
+        }
     }
 }
 

@@ -177,15 +177,19 @@ impl TransportBuilder {
     ///
     /// # Errors
     ///
-    /// A user agent that is no header value, or an added root that is no certificate.
+    /// A user agent that no header can carry, an added root that is no certificate, or an added text without one.
     pub fn build(self) -> Result<Transport, BuildError> {
         let user_agent = HeaderValue::from_str(&self.user_agent)
-            .map_err(|_| BuildError { message: "use the user agent: it is no header value".to_owned() })?;
+            .map_err(|_| BuildError { message: USER_AGENT_REFUSED.to_owned() })?;
         let unusable = |error: &dyn fmt::Display| BuildError { message: format!("use a tls root: {error}") };
         let mut added: Vec<_> = self.added_der.into_iter().map(CertificateDer::from).collect();
         for pem in &self.added_pem {
+            let before = added.len();
             for certificate in CertificateDer::pem_slice_iter(pem) {
                 added.push(certificate.map_err(|error| unusable(&error))?);
+            }
+            if added.len() == before {
+                return Err(unusable(&"the pem text holds no certificate"));
             }
         }
         let config = tls::config(&self.roots, added).map_err(|error| unusable(&error))?;
@@ -203,6 +207,8 @@ impl TransportBuilder {
     }
 }
 
+const USER_AGENT_REFUSED: &str = "use the user agent: it holds a character that http cannot send";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,12 +216,19 @@ mod tests {
     #[test]
     fn unusable_settings_are_named() {
         let error = Transport::builder().user_agent("line\nbreak").build().unwrap_err();
-        assert_eq!(error.to_string(), "failed to use the user agent: it is no header value");
+        assert_eq!(
+            error.to_string(),
+            "failed to use the user agent: it holds a character that http cannot send"
+        );
         let error = Transport::builder()
             .tls_roots(TlsRoots::OnlyAdded)
             .tls_root_der(b"nonsense")
             .build()
             .unwrap_err();
         assert!(error.to_string().starts_with("failed to use a tls root: "), "{error}");
+        for empty in [b"".as_slice(), b"no certificate here"] {
+            let error = Transport::builder().tls_root_pem(empty).build().unwrap_err();
+            assert_eq!(error.to_string(), "failed to use a tls root: the pem text holds no certificate");
+        }
     }
 }

@@ -15,9 +15,12 @@ pub(super) struct Form {
     pub(super) proxy_authorization: Option<HeaderValue>,
 }
 
-/// The message of a request. Its header map is used as it is, so that nothing is allocated for it: a `Host` the caller
-/// put there keeps its place and gets our value, else ours comes last (RFC 9110 §7.2 would have it first). hyper adds
-/// the length of a body that has one.
+/// What is added to the headers of nearly every request: `Host`, `User-Agent`, and hyper's `Content-Length`.
+pub(crate) const ADDED_HEADERS: usize = 3;
+
+/// The message of a request. Its header map is used as it is, so that nothing is allocated for one that has room: a
+/// `Host` the caller put there keeps its place and gets our value, else ours comes last (RFC 9110 §7.2 would have it
+/// first). hyper adds the length of a body that has one.
 pub(super) fn of(request: ExchangeRequest, form: Form, user_agent: &HeaderValue) -> Message {
     let ExchangeRequest { method, target, mut headers, body, .. } = request;
     headers.insert(header::HOST, target.host_header().clone());

@@ -15,7 +15,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::attempt::{Attempt, AttemptError, AttemptRequest, ErrorKind, Response};
 use crate::body::{BodyEnd, BodyRead, Pace, RequestBody, ResponseBody};
-use crate::connect::timer::later;
 use crate::connect::{ConnectFailure, Connector, Offer, Progress, never_sent};
 use crate::exchange::{Exchange, ExchangeRequest};
 use crate::h1::body::Http1Body;
@@ -24,11 +23,13 @@ use crate::h2::body::Http2Body;
 use crate::h2::origins::Origins;
 use crate::io::Stream;
 use crate::target::Origin;
+use crate::timer::later;
 
 use self::negotiate::Answered;
 use self::send::{Failure, Order};
 
 pub use self::builder::{BuildError, HttpVersions, TransportBuilder};
+pub(crate) use self::message::ADDED_HEADERS;
 
 /// Makes attempts: connection pool, resolver, egress rules and TLS configuration. Clones share everything.
 ///
@@ -78,7 +79,7 @@ impl Transport {
     /// Makes one exchange up to its response head, within `limits.total_timeout`; the body is the caller's to read.
     ///
     /// What [`attempt`](Self::attempt) promises holds here too. On HTTP/2, where a connection is shared, dropping the
-    /// future or the body resets the stream.
+    /// future or the body resets the stream; a connection that was silent all the while takes no further exchange.
     pub async fn exchange(&self, request: ExchangeRequest) -> Exchange {
         let started = Instant::now();
         let deadline = later(started, request.limits.total_timeout);
@@ -117,7 +118,8 @@ impl Shared {
         };
         let (head, body) = response.into_parts();
         let read = connection.read_body(body, limits.response_body_max, timer).await;
-        if read.end == BodyEnd::Complete && connection.is_reusable() {
+        let may_go_on = read.end == BodyEnd::Complete && is_well_directed(head.status);
+        if may_go_on && connection.is_reusable() {
             self.pool.put(order.origin(), connection);
         }
         answered_attempt(head, read, progress)
@@ -168,11 +170,15 @@ impl Shared {
         progress: Progress,
     ) -> Exchange {
         let response = match answered {
-            Answered::Http1(connection, response) => response.map(|body| {
-                let (pool, origin) = (self.pool.clone(), origin.clone());
-                ResponseBody::http1(Http1Body { connection, body, pool, origin }, pace)
-            }),
+            Answered::Http1(connection, response) => {
+                let pool = is_well_directed(response.status()).then(|| self.pool.clone());
+                let origin = origin.clone();
+                response.map(|body| ResponseBody::http1(Http1Body { connection, body, pool, origin }, pace))
+            }
             Answered::Http2(lease, response) => {
+                if !is_well_directed(response.status()) {
+                    lease.retire();
+                }
                 response.map(|body| ResponseBody::http2(Http2Body { lease, body }, pace))
             }
         };
@@ -183,6 +189,12 @@ impl Shared {
 }
 
 const CONNECT_REFUSED: &str = "use the method: connect asks for a tunnel, not for an answer";
+
+/// Whether a connection with this answer can serve the same origin again. After a 421 a repetition must take another one
+/// (RFC 9110 §15.5.20).
+fn is_well_directed(status: http::StatusCode) -> bool {
+    status != http::StatusCode::MISDIRECTED_REQUEST
+}
 
 /// Refuses what is not worth a connection.
 fn acceptable(request: &ExchangeRequest) -> Result<(), ConnectFailure> {

@@ -15,13 +15,13 @@ use tokio::time::{Instant, Sleep};
 use super::send::{AnsweredHttp1, Failure, Order, send_over, unstarted, unwritable};
 use super::{HttpVersions, Shared, message};
 use crate::attempt::ErrorKind;
-use crate::connect::timer::{set_timer, within};
 use crate::connect::{ConnectFailure, Offer, Progress, never_sent};
 use crate::evidence::Fault;
 use crate::h1::{Http1, Message};
 use crate::h2::origins::{Slot, Turn};
 use crate::h2::{Http2, Lease, SendFailure};
 use crate::io::Stream;
+use crate::timer::{set_timer, within};
 
 /// A response head and what its body comes over.
 pub(super) enum Answered {
@@ -79,7 +79,12 @@ impl Shared {
         progress: &mut Progress,
     ) -> Result<Line, ConnectFailure> {
         let connect_by = order.connect_by();
-        let turn = match wait_for_turn(slot, timer.as_mut(), connect_by).await? {
+        let waited = match self.pool.idle_timeout().is_zero() {
+            // A connection that is not kept is of no use to whoever waits for it.
+            true => Waited::OurTurn(None),
+            false => wait_for_turn(slot, timer.as_mut(), connect_by).await?,
+        };
+        let turn = match waited {
             Waited::OthersMadeIt(lease) => {
                 set_timer(timer, order.deadline);
                 progress.reused = true;

@@ -12,12 +12,12 @@ use tokio::time::{Instant, Sleep};
 use super::Shared;
 use super::message::Form;
 use crate::attempt::{AttemptError, ErrorKind};
-use crate::connect::timer::{later, set_timer};
 use crate::connect::{ConnectFailure, Offer, Progress};
 use crate::evidence::Fault;
 use crate::h1::{Http1, Message, SendFailure};
 use crate::io::Stream;
 use crate::target::{Origin, Target};
+use crate::timer::{later, set_timer};
 
 /// Where a message goes and until when.
 pub(super) struct Order<'a> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use teimoso_http::{Client, Deadline, ErrorKind, Idempotent, NoRetry, RequestBody};
-use teimoso_retry::{Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Schedule, WaitSource, Why};
+use teimoso_retry::{
+    Budget, Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Schedule, WaitSource, Why,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -266,7 +268,7 @@ async fn a_dropped_call_makes_no_further_attempt_and_gets_its_payment_back() {
     let client = Client::builder()
         .policy(known())
         .clock(clock)
-        .retry_budget(Some((0, 1)))
+        .retry_budget(Some(Budget::new(0, 1)))
         .transport(transport().build().unwrap())
         .build()
         .unwrap();

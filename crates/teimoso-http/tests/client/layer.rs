@@ -11,7 +11,7 @@ use http_body_util::{Empty, Full};
 use teimoso_http::{
     Deadline, Idempotent, NoRetry, Replay, RequestBody, Retry, RetryEvent, RetryLayer, RetryTrace,
 };
-use teimoso_retry::{Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Why};
+use teimoso_retry::{Budget, Decision, Fate, GiveUp, Jitter, Preset, Proof, RetryPolicy, Why};
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -192,28 +192,30 @@ async fn a_body_that_exists_once_is_sent_once() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_ready_again_was_certainly_not_called() {
+async fn a_service_that_fails_to_become_ready_again_is_spent_and_its_error_is_final() {
     let mut service = Scripted::playing([Err(Broken("lost"))]);
     service.breaks_before = Some(2);
     let events: Arc<Mutex<Vec<RetryEvent>>> = Arc::default();
     let kept = events.clone();
+    let clock = TestClock::default();
     let layer = RetryLayer::builder(Preset::Standard)
-        .clock(TestClock::default())
+        .clock(clock.clone())
         .observer(move |event| kept.lock().unwrap().push(event.clone()))
         .build();
     let error = call(layer.layer(service.clone()), get()).await.unwrap_err();
-    assert_eq!((error, service.calls().len()), (Broken("not ready"), 1));
+    assert_eq!((error, service.calls().len(), clock.waits().len()), (Broken("not ready"), 1, 1));
     let events = events.lock().unwrap();
     let fates: Vec<_> = events.iter().map(|event| event.fate).collect();
-    assert_eq!(fates, [Fate::Ambiguous(Why::Other), Fate::NeverSent(Proof::NoConnection)]);
+    assert_eq!(fates, [Fate::Ambiguous(Why::Other)]);
     assert_eq!(events[0].url, "http://H.example/a?token=***");
 }
 
 #[tokio::test]
-async fn the_budget_is_one_per_authority_whatever_its_case() {
+async fn the_budget_is_one_per_host_and_port_whatever_its_case_and_user() {
     let clock = TestClock::default();
-    let layer = RetryLayer::builder(Preset::Standard).clock(clock).retry_budget(Some((0, 2))).build();
-    for (host, sent) in [("h.example", 3), ("H.Example", 1), ("other.example", 3)] {
+    let layer =
+        RetryLayer::builder(Preset::Standard).clock(clock).retry_budget(Some(Budget::new(0, 2))).build();
+    for (host, sent) in [("h.example", 3), ("H.Example", 1), ("me:pw@h.example", 1), ("h.example:81", 3)] {
         let service = Scripted::playing([status(503), status(503), status(503)]);
         let request = http::Request::get(format!("http://{host}/")).body(()).unwrap();
         call(layer.layer(service.clone()), request).await.unwrap();

@@ -11,7 +11,7 @@ use crate::support::{Play, Stage, answer, client, get, millis, status};
 async fn an_unusable_url_is_an_error_of_its_own_kind_and_nothing_is_tried() {
     let (client, clock) = client(Preset::Forgejo);
     for (url, said) in [
-        ("/relative", "failed to use the url: the url is malformed: relative URL without a base"),
+        ("/relative", "failed to use the url: the url must start with http:// or https://"),
         ("ftp://h.example/", "failed to use the url: the url must start with http:// or https://"),
         ("http://h.example:0/", "failed to use the url: the url's port is 0, where nothing can listen"),
         (

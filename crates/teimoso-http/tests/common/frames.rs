@@ -77,13 +77,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
     }
 
     pub async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        let mut frame = vec![length[1], length[2], length[3], kind, flags];
-        frame.extend_from_slice(&stream.to_be_bytes());
-        frame.extend_from_slice(payload);
-        // One write: the client may be gone, which is its right.
-        let _ = self.0.write_all(&frame).await;
+        self.write(&frame(kind, flags, stream, payload)).await;
+    }
+
+    /// One write: the client may be gone, which is its right.
+    async fn write(&mut self, bytes: &[u8]) {
+        let _ = self.0.write_all(bytes).await;
         let _ = self.0.flush().await;
+    }
+
+    /// Answers 200 without a body and resets the stream, all in one piece.
+    pub async fn answer_and_reset(&mut self, stream: u32, code: u32) {
+        let head = frame(HEADERS, END_HEADERS | END_STREAM, stream, STATUS_200);
+        self.write(&[head, frame(RST_STREAM, 0, stream, &code.to_be_bytes())].concat()).await;
     }
 
     /// Answers 200 with this body.
@@ -113,4 +119,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Frames<S> {
         let _ = self.0.shutdown().await;
         while self.next().await.is_some() {}
     }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }

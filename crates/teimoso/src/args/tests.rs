@@ -61,6 +61,11 @@ fn values_are_refused_at_the_edge() {
         "teimoso dead replay --all --rate 10001/s",
         "teimoso policy show webhook --attempts 0",
         "teimoso policy show nothing",
+        "teimoso request GET http://x --policy nothing",
+        "teimoso request GET http://x --retry 1001",
+        "teimoso request GET http://x -m 0",
+        "teimoso request GET http://x --connect-timeout 5x",
+        "teimoso request GET http://x --max-filesize 1mb",
     ];
     for line in lines {
         assert_eq!(refused(line), ErrorKind::ValueValidation, "{line}");
@@ -139,6 +144,29 @@ fn header_lines_are_validated_and_trimmed() {
     assert_eq!(line, HeaderLine { name: "x-api-key".to_owned(), value: "a: b".to_owned() });
     assert!("bad name: x".parse::<HeaderLine>().is_err());
     assert!("name: a\nb".parse::<HeaderLine>().is_err());
+}
+
+#[test]
+fn request_has_the_documented_defaults_and_refuses_what_contradicts_itself() {
+    let Command::Request(args) = parse("teimoso request GET http://x").expect("parses").command else {
+        panic!("not request")
+    };
+    assert_eq!((args.policy.name(), args.max_redirs, args.max_filesize), ("standard", 50, 256 << 20));
+    assert_eq!((args.retry, args.max_time, args.location), (None, None, false));
+    let lines = [
+        "teimoso request GET http://x --http1.1 --http2",
+        "teimoso request GET http://x -i --json",
+        "teimoso request GET http://x -d a --data-raw b",
+    ];
+    for line in lines {
+        assert_eq!(refused(line), ErrorKind::ArgumentConflict, "{line}");
+    }
+}
+
+#[test]
+fn what_may_be_secret_is_never_printed_for_debugging() {
+    let line = "teimoso request s3cret http://s3cret -H s3cret -d s3cret -x s3cret -u s3cret";
+    assert!(!format!("{:?}", parse(line).expect("parses")).contains("s3cret"));
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! The English catalogue. Deliberately absent: anything but words.
 
-use super::{Message, Printable as P, Replaying, Standing, StoreName};
+use teimoso_retry::{Fate, GiveUp, WaitSource};
+
+use super::request::milliseconds;
+use super::{
+    FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting, Standing, StoreName,
+};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
@@ -72,6 +77,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::BatchProgress { accepted, failed } => format!("{accepted} accepted, {failed} refused"),
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
+        Message::Request(request) => requesting(request),
         Message::AskToProceed => "proceed? [y/N] ".to_owned(),
         Message::NothingDone => "nothing was done".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} of {of} done, {failed} failed"),
@@ -119,6 +125,99 @@ fn replaying(replay: Replaying<'_>) -> String {
              `teimoso dead replay --cancel {1} --store {0}`",
             P(directory),
             P(job)
+        ),
+    }
+}
+
+fn requesting(request: Requesting<'_>) -> String {
+    match request {
+        Requesting::Retry { attempt, wait, source } => {
+            let by = match source {
+                WaitSource::Schedule => "",
+                WaitSource::RetryAfter => " (Retry-After)",
+            };
+            format!("{} — retry in {}ms{by}", failed(attempt), milliseconds(wait))
+        }
+        Requesting::GaveUp { attempt, why } => format!("{} — {}", failed(attempt), gave_up(why)),
+        Requesting::Ended { word, attempts, reason, key } => ended(word, attempts, reason, key),
+        Requesting::NotFollowed { status, followed } => {
+            format!("HTTP {status}: not followed, after {followed} that were")
+        }
+        Requesting::Interrupted { when, number, effective, tainted, key } => {
+            let known = match (when, effective, tainted) {
+                (Interrupted::During, true, _) => "the request may have taken effect",
+                (Interrupted::Before, true, true) => "an earlier attempt may have taken effect",
+                (Interrupted::Before, true, false) => "nothing has taken effect",
+                (_, false, _) => "its method asks for no effect",
+            };
+            let unknown = effective && (tainted || when == Interrupted::During);
+            let when = match when {
+                Interrupted::During => "during",
+                Interrupted::Before => "in the wait before",
+            };
+            let look = if unknown { look_first(key) } else { String::new() };
+            format!("teimoso: interrupted {when} attempt {number}: {known}{look}")
+        }
+    }
+}
+
+fn failed(attempt: FailedAttempt<'_>) -> String {
+    let FailedAttempt { tag, method, path, number, max, .. } = attempt;
+    let what = what(attempt);
+    format!("[{tag}] {} {} failed (attempt {number}/{max}): {what}", P(method), P(path))
+}
+
+fn what(attempt: FailedAttempt<'_>) -> String {
+    let reason = attempt.reason.map_or_else(String::new, |reason| format!(": failed to {}", P(reason)));
+    let status = attempt.status.map_or_else(String::new, |status| format!("HTTP {status}"));
+    match attempt.fate {
+        Fate::NeverSent(_) => format!("not sent{reason}"),
+        Fate::NotProcessed(_) => format!("declined by the peer{reason}"),
+        Fate::Answered if attempt.may_have_taken_effect => {
+            format!("{status}, which may have taken effect{reason}")
+        }
+        Fate::Answered => format!("{status}{reason}"),
+        Fate::BodyLost => format!("{status}, its body was lost{reason}"),
+        Fate::Ambiguous(_) if attempt.may_have_taken_effect => format!("may have taken effect{reason}"),
+        Fate::Ambiguous(_) => format!("no response{reason}"),
+        Fate::Refused(_) => format!("not sent, refused{reason}"),
+    }
+}
+
+fn gave_up(why: GiveUp) -> &'static str {
+    match why {
+        GiveUp::AttemptsExhausted | GiveUp::BudgetExhausted => "no retries left",
+        GiveUp::DeadlineExceeded => "no time left",
+        GiveUp::RetryAfterBeyondCap => "the peer asks for a longer wait than the policy allows",
+        GiveUp::Ambiguous | GiveUp::NotReplaySafe => {
+            "not repeated: not safe to send twice unless marked (--idempotent)"
+        }
+        GiveUp::TlsCertificate => "not repeated: the certificate would be the same",
+        GiveUp::PermanentStatus | GiveUp::Redirect | GiveUp::EndpointGone | GiveUp::Refused(_) => {
+            "repeating is pointless"
+        }
+    }
+}
+
+fn ended(word: LastWord, attempts: u32, reason: Option<&str>, key: Option<&str>) -> String {
+    let reason = reason.map_or_else(String::new, |reason| format!(": failed to {}", P(reason)));
+    let made = format!("after {attempts} {}", attempts_word(attempts.into()));
+    match word {
+        LastWord::Unknown => format!(
+            "teimoso: outcome unknown {made}: the request may have taken effect, and no whole response came{reason}{}",
+            look_first(key)
+        ),
+        LastWord::RanOut => format!("teimoso: gave up {made}; nothing has taken effect{reason}"),
+        LastWord::Failed => format!("teimoso: failed {made}; nothing has taken effect{reason}"),
+    }
+}
+
+fn look_first(key: Option<&str>) -> String {
+    match key {
+        None => "\n  look at the other side before you send it again".to_owned(),
+        Some(key) => format!(
+            "\n  where keys are honoured it is safe to send it again with --idempotency-key {}",
+            P(key)
         ),
     }
 }

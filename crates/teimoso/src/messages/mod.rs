@@ -6,12 +6,15 @@
 
 mod en;
 mod pt_br;
+mod request;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::sink::route::Answer;
+
+pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
 
 /// A language of the human lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -309,6 +312,8 @@ pub enum Message<'a> {
     },
     /// How a replay goes.
     Replay(Replaying<'a>),
+    /// How a request goes.
+    Request(Requesting<'a>),
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,
     /// The answer was no.

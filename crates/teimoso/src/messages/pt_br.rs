@@ -1,7 +1,12 @@
 //! The Portuguese catalogue: S2.14's lines letter for letter, the rest in the same spelling.
 //! Deliberately absent: anything but words.
 
-use super::{Message, Printable as P, Replaying, Standing, StoreName};
+use teimoso_retry::{Fate, GiveUp, WaitSource};
+
+use super::request::milliseconds;
+use super::{
+    FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting, Standing, StoreName,
+};
 use crate::sink::route::Answer;
 use crate::units::human_wait;
 
@@ -74,6 +79,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::BatchProgress { accepted, failed } => format!("{accepted} aceitos, {failed} recusados"),
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
+        Message::Request(request) => requesting(request),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} de {of} feitos, {failed} falharam"),
@@ -122,6 +128,99 @@ fn replaying(replay: Replaying<'_>) -> String {
             P(directory),
             P(job)
         ),
+    }
+}
+
+fn requesting(request: Requesting<'_>) -> String {
+    match request {
+        Requesting::Retry { attempt, wait, source } => {
+            let by = match source {
+                WaitSource::Schedule => "",
+                WaitSource::RetryAfter => " (Retry-After)",
+            };
+            format!("{} — retry em {}ms{by}", failed(attempt), milliseconds(wait))
+        }
+        Requesting::GaveUp { attempt, why } => format!("{} — {}", failed(attempt), gave_up(why)),
+        Requesting::Ended { word, attempts, reason, key } => ended(word, attempts, reason, key),
+        Requesting::NotFollowed { status, followed } => {
+            format!("HTTP {status}: nao seguido, depois de {followed} seguidos")
+        }
+        Requesting::Interrupted { when, number, effective, tainted, key } => {
+            let known = match (when, effective, tainted) {
+                (Interrupted::During, true, _) => "a requisicao pode ter surtido efeito",
+                (Interrupted::Before, true, true) => "uma tentativa anterior pode ter surtido efeito",
+                (Interrupted::Before, true, false) => "nada surtiu efeito",
+                (_, false, _) => "o metodo nao pede efeito nenhum",
+            };
+            let unknown = effective && (tainted || when == Interrupted::During);
+            let when = match when {
+                Interrupted::During => "durante a",
+                Interrupted::Before => "na espera antes da",
+            };
+            let look = if unknown { look_first(key) } else { String::new() };
+            format!("teimoso: interrompido {when} tentativa {number}: {known}{look}")
+        }
+    }
+}
+
+fn failed(attempt: FailedAttempt<'_>) -> String {
+    let FailedAttempt { tag, method, path, number, max, .. } = attempt;
+    let what = what(attempt);
+    format!("[{tag}] {} {} falhou (tentativa {number}/{max}): {what}", P(method), P(path))
+}
+
+fn what(attempt: FailedAttempt<'_>) -> String {
+    let reason = attempt.reason.map_or_else(String::new, |reason| format!(": failed to {}", P(reason)));
+    let status = attempt.status.map_or_else(String::new, |status| format!("HTTP {status}"));
+    match attempt.fate {
+        Fate::NeverSent(_) => format!("nao enviado{reason}"),
+        Fate::NotProcessed(_) => format!("recusado pelo destino{reason}"),
+        Fate::Answered if attempt.may_have_taken_effect => {
+            format!("{status}, que pode ter surtido efeito{reason}")
+        }
+        Fate::Answered => format!("{status}{reason}"),
+        Fate::BodyLost => format!("{status}, o corpo se perdeu{reason}"),
+        Fate::Ambiguous(_) if attempt.may_have_taken_effect => format!("pode ter surtido efeito{reason}"),
+        Fate::Ambiguous(_) => format!("sem resposta{reason}"),
+        Fate::Refused(_) => format!("nao enviado, recusado{reason}"),
+    }
+}
+
+fn gave_up(why: GiveUp) -> &'static str {
+    match why {
+        GiveUp::AttemptsExhausted | GiveUp::BudgetExhausted => "acabaram as tentativas",
+        GiveUp::DeadlineExceeded => "acabou o tempo",
+        GiveUp::RetryAfterBeyondCap => "o destino pede mais espera do que a politica permite",
+        GiveUp::Ambiguous | GiveUp::NotReplaySafe => {
+            "nao repetido: repetir nao e seguro sem a marca (--idempotent)"
+        }
+        GiveUp::TlsCertificate => "nao repetido: o certificado seria o mesmo",
+        GiveUp::PermanentStatus | GiveUp::Redirect | GiveUp::EndpointGone | GiveUp::Refused(_) => {
+            "nao adianta repetir"
+        }
+    }
+}
+
+fn ended(word: LastWord, attempts: u32, reason: Option<&str>, key: Option<&str>) -> String {
+    let reason = reason.map_or_else(String::new, |reason| format!(": failed to {}", P(reason)));
+    let made = format!("depois de {attempts} {}", attempts_word(attempts.into()));
+    match word {
+        LastWord::Unknown => format!(
+            "teimoso: desfecho desconhecido {made}: a requisicao pode ter surtido efeito, e nao veio resposta \
+             inteira{reason}{}",
+            look_first(key)
+        ),
+        LastWord::RanOut => format!("teimoso: desistiu {made}; nada surtiu efeito{reason}"),
+        LastWord::Failed => format!("teimoso: falhou {made}; nada surtiu efeito{reason}"),
+    }
+}
+
+fn look_first(key: Option<&str>) -> String {
+    match key {
+        None => "\n  olhe do outro lado antes de enviar de novo".to_owned(),
+        Some(key) => {
+            format!("\n  onde chaves valem, e seguro enviar de novo com --idempotency-key {}", P(key))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Golden lines in both languages: each message once, side by side.
 
+mod request;
+
 use super::*;
 
 fn golden(message: Message<'_>, english: &str, portuguese: &str) {
