@@ -13,7 +13,8 @@ use crate::{eventually, on};
 #[test]
 fn s2_10_a_killed_worker_loses_nothing_that_was_on_the_wire() {
     let Some(server) = start(SOUND) else { return };
-    let destination = Receiver::start(|before, stream| if before < 8 { hold(&stream) } else { answer(&stream, 200) });
+    let destination =
+        Receiver::start(|before, stream| if before < 8 { hold(&stream) } else { answer(&stream, 200) });
     let first = on(&server.url()).run();
     let sent: Vec<_> = (0..20).map(|_| first.api.send(&destination.url("/x"), "")).collect();
     destination.until_arrived(8);
@@ -72,8 +73,11 @@ fn a_restart_of_redis_under_load_loses_no_acknowledged_event_and_no_worker() {
         counts.assert_conserved();
         (counts.pending + counts.in_flight + counts.scheduled == 0).then_some(())
     });
-    let arrived: BTreeSet<String> =
-        destination.requests().iter().map(|request| request.webhook_id().expect("an id").into_owned()).collect();
+    let arrived: BTreeSet<String> = destination
+        .requests()
+        .iter()
+        .map(|request| request.webhook_id().expect("an id").into_owned())
+        .collect();
     let lost: Vec<_> = accepted.difference(&arrived).collect();
     assert!(lost.is_empty(), "{} of {} are lost: {lost:?}", lost.len(), accepted.len());
     worker.stop();

@@ -30,13 +30,13 @@ pub fn start(arguments: &[&str]) -> Option<Server> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     // A port that was free may be taken a moment later.
-    (0..20).find_map(|_| {
-        let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-        spawn(port, &directory, &arguments)
-            .map(|child| (child, port))
-    })
-    .map(|(child, port)| Server { child, port, arguments, directory })
-    .or_else(|| panic!("redis-server finds no port"))
+    (0..20)
+        .find_map(|_| {
+            let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+            spawn(port, &directory, &arguments).map(|child| (child, port))
+        })
+        .map(|(child, port)| Server { child, port, arguments, directory })
+        .or_else(|| panic!("redis-server finds no port"))
 }
 
 impl Server {

@@ -83,7 +83,8 @@ mod tests {
 
     fn is_pushed(more: &str) -> bool {
         let line = format!("teimoso send http://x/y {more}");
-        let Command::Send(args) = Cli::try_parse_from(line.split_whitespace()).expect("parses").command else {
+        let Command::Send(args) = Cli::try_parse_from(line.split_whitespace()).expect("parses").command
+        else {
             panic!("not send")
         };
         is_plain(&args).is_some()

@@ -224,7 +224,8 @@ impl Serving {
     /// Where its API is; one that has none is ready when it says so.
     fn address(&self) -> Option<SocketAddr> {
         self.said().iter().find_map(|line| {
-            if ["teimoso: workers only", "teimoso: so o enviador"].iter().any(|start| line.starts_with(start)) {
+            if ["teimoso: workers only", "teimoso: so o enviador"].iter().any(|start| line.starts_with(start))
+            {
                 return Some(super::ANY);
             }
             let rest = line.strip_prefix("teimoso: listening on http://");
