@@ -47,10 +47,12 @@ local function queue_of(l) return P .. 'lane:' .. string.format('%d', l.id) end
 
 -- ---- the queue of a lane
 
--- Reads as many heads as a claim could take, and one more to know what follows.
+-- Reads the next heads, few at first: with many lanes a claim takes little of each. What was taken in this script is
+-- still there and is passed over.
 local function load(l)
-  local raw = call('ZRANGE', queue_of(l), 0, CAP, 'WITHSCORES')
-  l.near, l.at = raw, 1
+  local skip, step = l.gone and #l.gone or 0, l.step or 2
+  local raw = call('ZRANGE', queue_of(l), skip, skip + step - 1, 'WITHSCORES')
+  l.near, l.at, l.more, l.step = raw, 1, #raw == 2 * step, math.min(step * 4, CAP + 1)
   l.head = raw[2] and tonumber(raw[2])
 end
 

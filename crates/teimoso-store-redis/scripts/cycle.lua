@@ -217,9 +217,10 @@ local function take_from(l, left)
   if l.in_flight >= math.max(share, 1) or (scarce and l.answers == 0) then return put(l, SHARE) end
   local key = l.near[2 * l.at - 1]
   l.at = l.at + 1
-  l.head = tonumber(l.near[2 * l.at] or '')
   l.gone = l.gone or {}
   table.insert(l.gone, key)
+  l.head = tonumber(l.near[2 * l.at] or '')
+  if not l.head and l.more then load(l) end
   local d = delivery(key)
   -- An entry without its delivery is what an operator left behind.
   if d and d.state ~= IN_FLIGHT then

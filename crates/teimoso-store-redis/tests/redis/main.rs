@@ -3,6 +3,7 @@
 mod bulk;
 mod clock;
 mod conformance;
+mod cost;
 mod faults;
 mod fixture;
 mod opening;
