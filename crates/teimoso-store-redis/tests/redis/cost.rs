@@ -51,6 +51,9 @@ fn what_an_event_costs_the_server() {
         let slow: usize = redis::cmd("SLOWLOG").arg("LEN").query(&mut world.raw).expect("the server answers");
         eprintln!("accept: {:?} µs per event and calls", per(before, accepted));
         eprintln!("cycle:  {:?} µs per event and calls", per(accepted, cycled));
+        let info: String =
+            redis::cmd("INFO").arg("commandstats").query(&mut world.raw).expect("the server answers");
+        info.lines().filter(|line| line.starts_with("cmdstat")).for_each(|line| eprintln!("{line}"));
         eprintln!("commands longer than 5 ms: {slow}");
     });
 }
