@@ -130,7 +130,7 @@ impl<A: Future> Running<A> {
             _exit = signal() => None,
         };
         if failed.is_none() {
-            context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
+            context.output.say(&Message::Draining { in_flight: engines.on_wire() });
         }
         if let Some(app) = app {
             app.set_draining();

@@ -127,7 +127,7 @@ pub(super) async fn run(
         }
     };
     let Some(direct) = direct else { return ended };
-    match direct.in_flight().await {
+    match direct.on_wire() {
         0 => {}
         in_flight => context.output.say(&Message::Draining { in_flight }),
     }

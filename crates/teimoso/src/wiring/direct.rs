@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::engines::{self, Engines, Settings, until};
+use super::engines::{Engines, Settings, until};
 use super::{api, store};
 use crate::api_client::ServerUrl;
 use crate::args::{AttemptLines, StoreLocation};
@@ -103,12 +103,10 @@ impl DirectStore {
         &self.url
     }
 
-    /// How many attempts are on the wire, by the store's books: those of every process on the same Redis.
-    pub async fn in_flight(&self) -> usize {
-        match self.engines {
-            Some(_) => engines::in_flight(&self.store.0).await,
-            None => 0,
-        }
+    /// How many attempts this command has on the wire.
+    #[must_use]
+    pub fn on_wire(&self) -> usize {
+        self.engines.as_ref().map_or(0, Engines::on_wire)
     }
 
     /// Ends the API, drains what is on the wire, and makes everything durable.
