@@ -31,7 +31,7 @@ pub struct ServeArgs {
     /// Where the API listens; port 0 takes a free one
     #[arg(long, env = "TEIMOSO_LISTEN", value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Where events are kept: a directory, a Redis (redis://[user:password@]host[:port][/db], rediss:// over TLS), or
+    /// Where events are kept: a directory, a Redis (redis://user:password@host:6379/0, rediss:// over TLS), or
     /// memory: to lose them with the process
     // Help shows no value: it may hold a password.
     #[arg(long, env = "TEIMOSO_STORE", hide_env_values = true, value_name = "DIR|redis://…|memory:")]
