@@ -183,7 +183,10 @@ impl Cycles {
 
     /// Sends it until it is done.
     async fn make(&mut self, mut turn: Turn) {
-        if let (Some((request, _)), Some(nonce)) = (&mut turn.claim, self.unanswered.take()) {
+        // A turn without a claim leaves it for the next one that has one.
+        if let Some((request, _)) = &mut turn.claim
+            && let Some(nonce) = self.unanswered.take()
+        {
             request.nonce = nonce;
         }
         loop {
