@@ -10,9 +10,9 @@ mod request;
 mod send;
 mod serve;
 mod sink;
+mod store;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
@@ -27,8 +27,9 @@ pub use events::{EventsArgs, EventsCommand};
 pub use policy::{PolicyArgs, PolicyCommand};
 pub use request::{ElsewhereArgs, Private, RequestArgs};
 pub use send::{DataSource, HeaderLine, SendArgs};
-pub use serve::{AttemptLines, ServeArgs, StoreLocation};
+pub use serve::{AcceptedWhen, AttemptLines, ServeArgs};
 pub use sink::SinkArgs;
+pub use store::{RedisUrl, StoreLocation};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -87,10 +88,11 @@ pub struct ServerArgs {
     // Not clap's `env`: a variable that is set must not contradict --store.
     #[arg(long, value_name = "URL", display_order = LAST)]
     pub server: Option<ServerUrl>,
-    /// Instead of a server, the store in this directory, which no server may be using
-    #[arg(long, value_name = "DIR", display_order = LAST, conflicts_with = "server")]
-    #[arg(value_parser = serve::store_directory)]
-    pub store: Option<PathBuf>,
+    /// Instead of a server, the store in this directory, which no server may be using, or on this Redis, which any
+    /// number may
+    #[arg(long, value_name = "DIR|redis://…", display_order = LAST, conflicts_with = "server")]
+    #[arg(value_parser = store::of_ones_own)]
+    pub store: Option<StoreLocation>,
 }
 
 /// How a command prints its data.

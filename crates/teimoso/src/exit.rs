@@ -17,7 +17,7 @@ impl Exit {
     pub const USAGE: Exit = Exit(2);
     /// What was asked for does not exist.
     pub const NOT_FOUND: Exit = Exit(3);
-    /// There was no token where one is needed, or it was rejected.
+    /// There was no token or password where one is needed, or it was rejected.
     pub const AUTHENTICATION: Exit = Exit(4);
     /// Of several things, some worked and some did not.
     pub const PARTLY_FAILED: Exit = Exit(5);

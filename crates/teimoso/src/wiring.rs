@@ -1,5 +1,4 @@
-//! Ports meet their real implementations here: the wire, the clock, chance, the store on disk, the lines on
-//! stderr. Deliberately absent: every decision.
+//! Ports meet their real implementations here: the wire, the clock, chance, the stores, the lines on stderr. Deliberately absent: every decision.
 
 pub mod api;
 pub mod attempt_lines;
@@ -8,4 +7,5 @@ pub mod direct;
 pub mod dispatch;
 pub mod engines;
 pub mod entropy;
+pub mod redis;
 pub mod store;

@@ -72,7 +72,7 @@ fn usage_errors_exit_2_and_say_nothing_on_stdout() {
         &["dead", "replay"],
         &["request"],
         &["request", "http://127.0.0.1/"],
-        &["serve", "--store", "redis://127.0.0.1:6379"],
+        &["serve", "--store", "mysql://127.0.0.1:3306"],
         &["send", "http://x/", "--data", "{"],
         &["send", "http://x/", "-H", "a: 1", "-H", "a: 2"],
     ];

@@ -14,15 +14,23 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 7] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("teimoso-retry", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
     ("teimoso-store-embedded", &["teimoso-delivery"]),
+    ("teimoso-store-redis", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery"]),
     (
         "teimoso",
-        &["teimoso-delivery", "teimoso-http", "teimoso-retry", "teimoso-server", "teimoso-store-embedded"],
+        &[
+            "teimoso-delivery",
+            "teimoso-http",
+            "teimoso-retry",
+            "teimoso-server",
+            "teimoso-store-embedded",
+            "teimoso-store-redis",
+        ],
     ),
     // Stands beside the crates: it sees them all, and none of them sees it.
     (

@@ -19,9 +19,9 @@ use queue::DueQueue;
 pub use queue::Horizon;
 
 /// Of so many slots one is kept from the second and later attempts of a lane that does not answer (yet) …
-const RESERVED_FROM_MORE: usize = 8;
+pub const RESERVED_FROM_MORE: usize = 8;
 /// … and one of so many from its first: what is left is for lanes that answer.
-const RESERVED_FROM_FIRST: usize = 16;
+pub const RESERVED_FROM_FIRST: usize = 16;
 
 /// A lane's number within its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

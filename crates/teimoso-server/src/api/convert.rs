@@ -557,6 +557,11 @@ pub(crate) fn stats(stats: &Stats, info: &StoreInfo, now: Millis) -> view::Stats
         expunged: counts.expunged,
         oldest_due_age_seconds: stats.oldest_due.map(|due| now.since(due).as_secs_f64()),
         lanes: stats.lanes,
-        store: view::StoreView { kind: info.kind, bytes: stats.bytes },
+        store: view::StoreView {
+            kind: info.kind,
+            bytes: stats.bytes,
+            durability: info.durability,
+            description: info.description.clone(),
+        },
     }
 }

@@ -190,11 +190,15 @@ pub(crate) struct States {
     pub(crate) cancelled: u64,
 }
 
-/// The store in a word.
+/// The store in a few words.
 #[derive(Debug, Serialize)]
 pub(crate) struct StoreView {
     pub(crate) kind: &'static str,
     pub(crate) bytes: u64,
+    /// What `Teimoso-Durability` says.
+    pub(crate) durability: &'static str,
+    /// For people: where it is, and what was found there when it was opened.
+    pub(crate) description: String,
 }
 
 #[cfg(test)]

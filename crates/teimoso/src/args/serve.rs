@@ -1,16 +1,16 @@
 //! The arguments of `teimoso serve`. Deliberately absent: what only the wiring knows, such as thread counts.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use teimoso_retry::Preset;
+use teimoso_store_redis::DEFAULT_PREFIX;
 
+use super::StoreLocation;
 use crate::units;
 
 const EXAMPLES: &str = "\
@@ -18,9 +18,11 @@ Examples:
   teimoso serve                                       events in ./teimoso-data, API on 127.0.0.1:8080
   teimoso serve --allow-net 127.0.0.0/8               deliver to this machine, too
   teimoso serve --store memory: --policy webhook      nothing is kept; five quick attempts
+  teimoso serve --store redis://10.0.0.5 --workers-only      one more sender on a Redis that many share
 
 The first SIGINT or SIGTERM drains: no new attempts, the running ones end. A second one exits at once.
-Every flag can be set by the variable named beside it; the flag wins.";
+Every flag can be set by the variable named beside it; the flag wins. The password of Redis may stand
+in its URL, in TEIMOSO_REDIS_PASSWORD, or in the file that TEIMOSO_REDIS_PASSWORD_FILE names.";
 
 /// Accept events and deliver them until stopped.
 #[derive(Debug, Clone, Args)]
@@ -29,9 +31,27 @@ pub struct ServeArgs {
     /// Where the API listens; port 0 takes a free one
     #[arg(long, env = "TEIMOSO_LISTEN", value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Where events are kept: a directory, or memory: to lose them with the process
-    #[arg(long, env = "TEIMOSO_STORE", value_name = "DIR|memory:", default_value = "./teimoso-data")]
+    /// Where events are kept: a directory, a Redis (redis://user:password@host:6379/0, rediss:// over TLS), or
+    /// memory: to lose them with the process
+    // Help shows no value: it may hold a password.
+    #[arg(long, env = "TEIMOSO_STORE", hide_env_values = true, value_name = "DIR|redis://…|memory:")]
+    #[arg(default_value = "./teimoso-data")]
     pub store: StoreLocation,
+    /// Only deliver: no API, events come from others by way of Redis
+    #[arg(long, env = "TEIMOSO_WORKERS_ONLY", value_parser = BoolishValueParser::new())]
+    pub workers_only: bool,
+    /// On Redis: how far an event must have come before it is answered 202 [default: the furthest it offers]
+    #[arg(long, env = "TEIMOSO_DURABILITY", value_name = "LEVEL", value_enum)]
+    pub durability: Option<AcceptedWhen>,
+    /// Use a Redis without an append-only file although its restart loses events
+    #[arg(long, env = "TEIMOSO_ALLOW_VOLATILE", value_parser = BoolishValueParser::new())]
+    pub allow_volatile: bool,
+    /// Use a Redis that evicts any key when memory is short (allkeys-*) although that loses events
+    #[arg(long, env = "TEIMOSO_ALLOW_EVICTION", value_parser = BoolishValueParser::new())]
+    pub allow_eviction: bool,
+    /// What the three public keys of Redis begin with: PREFIX:prontos, :espera and :mortos
+    #[arg(long, env = "TEIMOSO_REDIS_PREFIX", value_name = "PREFIX", default_value = DEFAULT_PREFIX)]
+    pub redis_prefix: String,
     /// Policy of events that name none: webhook or patient, see `teimoso policy list` [default: patient]
     #[arg(long, env = "TEIMOSO_POLICY", value_name = "NAME", value_parser = delivery_policy)]
     pub policy: Option<Preset>,
@@ -44,10 +64,9 @@ pub struct ServeArgs {
     /// Which attempts get a line on stderr
     #[arg(long, env = "TEIMOSO_ATTEMPT_LINES", value_name = "WHICH", value_enum, default_value = "all")]
     pub attempt_lines: AttemptLines,
-    /// How long finished deliveries are kept (ms, s, m, h, d)
-    #[arg(long, env = "TEIMOSO_RETENTION", value_name = "DURATION", default_value = "7d")]
-    #[arg(value_parser = units::positive_duration)]
-    pub retention: Duration,
+    /// How long finished deliveries are kept (ms, s, m, h, d) [default: 7d; on Redis 24h, the last 100000 of them]
+    #[arg(long, env = "TEIMOSO_RETENTION", value_name = "DURATION", value_parser = units::positive_duration)]
+    pub retention: Option<Duration>,
     /// The largest payload that is accepted, in bytes (B, kB, MB, KiB, MiB)
     #[arg(long, env = "TEIMOSO_MAX_PAYLOAD", value_name = "SIZE", default_value = "1MiB", value_parser = payload)]
     pub max_payload: usize,
@@ -74,41 +93,15 @@ pub enum AttemptLines {
     Off,
 }
 
-/// Where events are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreLocation {
-    /// The embedded store in this directory.
-    Directory(PathBuf),
-    /// Memory: everything is lost with the process.
-    Memory,
-}
-
-impl FromStr for StoreLocation {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<StoreLocation, String> {
-        match text {
-            "" => Err("a directory, or memory:".to_owned()),
-            "memory:" => Ok(StoreLocation::Memory),
-            _ if text.contains("://") => {
-                Err("this build keeps events in a directory or in memory: only".to_owned())
-            }
-            _ => Ok(StoreLocation::Directory(directory(text))),
-        }
-    }
-}
-
-/// The store that a command opens for itself.
-pub(super) fn store_directory(text: &str) -> Result<PathBuf, String> {
-    match text.parse()? {
-        StoreLocation::Directory(directory) => Ok(directory),
-        StoreLocation::Memory => Err("a store in memory is seen by its own process only".to_owned()),
-    }
-}
-
-fn directory(text: &str) -> PathBuf {
-    let Ok(path): Result<_, Infallible> = text.parse();
-    path
+/// How far an event must have come before it is answered 202, on Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AcceptedWhen {
+    /// Redis has written it; its own fsync policy says when it is on the disk.
+    Fast,
+    /// A replica has confirmed it.
+    Replica,
+    /// It is on Redis's disk.
+    Disk,
 }
 
 fn delivery_policy(text: &str) -> Result<Preset, String> {

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 
@@ -25,10 +23,12 @@ fn serve_has_the_documented_defaults() {
     assert_eq!(args.store, StoreLocation::Directory("./teimoso-data".into()));
     assert_eq!(args.policy, None);
     assert_eq!(args.attempt_lines, AttemptLines::All);
-    assert_eq!(args.retention, Duration::from_secs(7 * 86_400));
+    assert_eq!((args.retention, args.durability), (None, None));
     assert_eq!((args.max_payload, args.in_flight.get()), (1 << 20, 1_024));
     assert_eq!(args.attempt_timeout, None);
     assert!(!args.insecure_no_auth && args.allow_net.is_empty());
+    assert!(!args.workers_only && !args.allow_volatile && !args.allow_eviction);
+    assert_eq!(args.redis_prefix, "webhooks");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn serve_takes_several_networks() {
 fn values_are_refused_at_the_edge() {
     let lines = [
         "teimoso serve --listen 8080",
-        "teimoso serve --store redis://127.0.0.1",
+        "teimoso serve --store http://127.0.0.1",
         "teimoso serve --policy standard",
         "teimoso serve --allow-net 127.0.0.1/99",
         "teimoso serve --retention 0s",
@@ -56,7 +56,7 @@ fn values_are_refused_at_the_edge() {
         "teimoso send http://x --at tomorrow",
         "teimoso events list --server ftp://x",
         "teimoso events list --store memory:",
-        "teimoso events list --store redis://x",
+        "teimoso events list --store mysql://x",
         "teimoso send http://x --store d --allow-net 10.0.0.0/99",
         "teimoso dead replay --all --rate 10001/s",
         "teimoso policy show webhook --attempts 0",
@@ -73,6 +73,21 @@ fn values_are_refused_at_the_edge() {
     assert_eq!(refused("teimoso deliveries list --state alive"), ErrorKind::InvalidValue);
     assert_eq!(refused("teimoso dead replay --reason old"), ErrorKind::InvalidValue);
     assert_eq!(refused("teimoso events list --limit 0"), ErrorKind::ValueValidation);
+}
+
+#[test]
+fn serve_and_its_commands_take_a_redis() {
+    let redis = |line: &str| match parse(line).expect("parses").command {
+        Command::Serve(args) => Some(args.store.to_string()),
+        Command::Events(EventsArgs { command: EventsCommand::List { server, .. } }) => {
+            server.store.map(|store| store.to_string())
+        }
+        _ => None,
+    };
+    let shown = Some("redis://h:1/2".to_owned());
+    assert_eq!(redis("teimoso serve --store redis://ana:segredo@h:1/2 --durability disk"), shown);
+    assert_eq!(redis("teimoso events list --store redis://ana:segredo@h:1/2"), shown);
+    assert_eq!(refused("teimoso serve --store redis://h --durability all"), ErrorKind::InvalidValue);
 }
 
 #[test]

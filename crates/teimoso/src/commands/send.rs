@@ -2,6 +2,7 @@
 //! Deliberately absent: delivering them, which is the engine's.
 
 mod batch;
+mod push;
 mod wait;
 
 use std::fs::File;
@@ -17,7 +18,7 @@ use super::list::one_line;
 use super::session::{self, Reach, Session};
 use super::shapes;
 use crate::api_client::ApiError;
-use crate::args::{DataSource, HeaderLine, SendArgs};
+use crate::args::{DataSource, HeaderLine, SendArgs, StoreLocation};
 use crate::clock;
 use crate::exit::{CliError, Exit};
 use crate::messages::Message;
@@ -40,7 +41,11 @@ pub async fn run(args: SendArgs, context: Context) -> Result<Exit, CliError> {
         return sent.await.inspect(|exit| say_stored(&args, *exit, context));
     }
     // Stdin is read before anything listens to signals: until then they end the process by themselves.
-    let body = event_body(&args, &read_data(&args.data)?, clock::wall_now())?;
+    let data = read_data(&args.data)?;
+    if let Some((redis, url)) = push::is_plain(&args) {
+        return push::run(redis, url, payload(&data)?, args.output.json, context).await;
+    }
+    let body = event_body(&args, &data, clock::wall_now())?;
     let sent = session::run(reach, context, async |session| one(session, body, &args, context).await);
     sent.await.inspect(|exit| say_stored(&args, *exit, context))
 }
@@ -66,7 +71,7 @@ async fn one(
     if !args.wait {
         return Ok(Exit::OK);
     }
-    match directory(args) {
+    match not_shared(args) {
         Some(directory) => {
             session.parting.will_be(&Message::StoredOnly { directory: &directory }, context);
         }
@@ -75,13 +80,15 @@ async fn one(
     wait::run(&mut session.client, &id, args.output.json, context).await
 }
 
-fn directory(args: &SendArgs) -> Option<String> {
-    args.server.store.as_ref().map(|directory| directory.display().to_string())
+/// The store that was handed the event, unless others may be at work on it already.
+fn not_shared(args: &SendArgs) -> Option<String> {
+    let store = args.server.store.as_ref().filter(|store| !matches!(store, StoreLocation::Redis(_)));
+    store.map(ToString::to_string)
 }
 
 /// An event handed straight to a store waits there.
 fn say_stored(args: &SendArgs, exit: Exit, context: Context) {
-    if let Some(directory) = directory(args)
+    if let Some(directory) = not_shared(args)
         && !args.wait
         && [Exit::OK, Exit::PARTLY_FAILED].contains(&exit)
     {
@@ -145,16 +152,21 @@ struct EventBody<'a> {
     payload: &'a RawValue,
 }
 
-fn event_body(args: &SendArgs, data: &str, now: Timestamp) -> Result<String, CliError> {
+/// The data as what every payload is.
+fn payload(data: &str) -> Result<&RawValue, CliError> {
     if data.trim_ascii().is_empty() {
         return Err(
             CliError::usage("the payload is empty").with_next_step("an empty JSON value is null, \"\" or {}")
         );
     }
-    let payload = serde_json::from_str(data).map_err(|error| {
+    serde_json::from_str(data).map_err(|error| {
         CliError::usage(format!("the payload is not JSON: {error}"))
             .with_next_step("quote it for the shell, or give a file with --data @FILE")
-    })?;
+    })
+}
+
+fn event_body(args: &SendArgs, data: &str, now: Timestamp) -> Result<String, CliError> {
+    let payload = payload(data)?;
     let body = EventBody {
         url: args.url.as_deref(),
         kind: args.kind.as_deref(),

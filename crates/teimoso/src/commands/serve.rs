@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use teimoso_delivery::engine::Policies;
-use teimoso_delivery::ports::Clock;
-use teimoso_delivery::store::Store;
+use teimoso_delivery::ports::{BoxFuture, Clock};
+use teimoso_delivery::store::{Store, StoreInfo};
 use teimoso_retry::{Preset, RetryPolicy};
 use teimoso_server::App;
-use teimoso_store_embedded::Options;
+use teimoso_store_redis::Durability;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::signals::Signals;
 use super::{Context, cannot_listen};
-use crate::args::{ServeArgs, StoreLocation};
+use crate::args::{AcceptedWhen, ServeArgs, StoreLocation};
 use crate::clock::SystemClock;
 use crate::exit::{CliError, Exit};
 use crate::messages::{Message, StoreName};
@@ -28,33 +28,29 @@ use crate::wiring::{api, store};
 /// settlements 5 s.
 const DRAIN_MARGIN: Duration = Duration::from_secs(15);
 
+/// What an entry pushed to Redis may be longer than its payload.
+const ENTRY_MARGIN_BYTES: usize = 64 << 10;
+
 /// Accepts events and delivers them until stopped.
 ///
 /// # Errors
 /// When the address or the store cannot be used: one sentence, and nothing was changed. When a part of it ends
 /// unasked, or the drain could not save everything: nothing is lost, and some of it is attempted again.
 pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
+    refuse_what_has_no_effect(&args)?;
     refuse_open_api(&args)?;
     let policy = policy(&args)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
     let mut signals = Signals::new()?;
-    let listener =
-        TcpListener::bind(args.listen).await.map_err(|error| cannot_listen(args.listen, &error))?;
-    let listening = listener.local_addr().map_err(|error| cannot_listen(args.listen, &error))?;
-    let options = Options { retention: args.retention, max_bytes: args.max_store_size };
-    let store = store::open(&args.store, options, Arc::clone(&clock))?;
+    let door = if args.workers_only { None } else { Some(listen(args.listen).await?) };
+    let store = store::open(&args.store, options(&args, &policy), Arc::clone(&clock))?;
 
     let (stop, stopped) = watch::channel(false);
     let (stop_api, api_stopped) = watch::channel(false);
     let engines = Engines::start(&settings(&args, &policy, context), &store, &clock, &stopped)?;
     let patience = Policies::new(policy.clone()).longest_attempt().saturating_add(DRAIN_MARGIN);
-    let mut config = api::config(policy, listening);
-    config.max_payload = args.max_payload;
-    let app = api::app(&store, &clock, &args.allow_net, config);
-    announce(&args, context, listening);
-
-    let api = teimoso_server::serve(listener, app.clone(), until(api_stopped));
-    let store = Arc::clone(&store);
+    announce(&args, context, door.as_ref().map(|(_, listening)| *listening), &store.info());
+    let (api, app) = front(door, &args, policy, &store, &clock, api_stopped);
     let running = Running { api, app, engines, store, clock, stop, stop_api, patience };
     match running.until_ended(async || signals.next().await, context).await {
         End::Drained(Ok(())) => {
@@ -68,10 +64,38 @@ pub async fn run(args: ServeArgs, context: Context) -> Result<Exit, CliError> {
     }
 }
 
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), CliError> {
+    let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))?;
+    let listening = listener.local_addr().map_err(|error| cannot_listen(address, &error))?;
+    Ok((listener, listening))
+}
+
+/// The API until it is stopped; without a door there is none, and nothing ends by itself.
+fn front(
+    door: Option<(TcpListener, SocketAddr)>,
+    args: &ServeArgs,
+    policy: RetryPolicy,
+    store: &Arc<dyn Store>,
+    clock: &Arc<dyn Clock>,
+    stopped: watch::Receiver<bool>,
+) -> (BoxFuture<'static, ()>, Option<App>) {
+    let Some((listener, listening)) = door else { return (Box::pin(until(stopped)), None) };
+    let mut config = api::config(policy, listening);
+    config.max_payload = args.max_payload;
+    let app = api::app(store, clock, &args.allow_net, config);
+    let served = teimoso_server::serve(listener, app.clone(), until(stopped));
+    let api = Box::pin(async move {
+        // It reports no error today.
+        let _ended = served.await;
+    });
+    (api, Some(app))
+}
+
 /// Everything that runs at once.
 struct Running<A> {
     api: A,
-    app: App,
+    /// The API, if there is one.
+    app: Option<App>,
     engines: Engines,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
@@ -106,9 +130,11 @@ impl<A: Future> Running<A> {
             _exit = signal() => None,
         };
         if failed.is_none() {
-            context.output.say(&Message::Draining { in_flight: in_flight(&store).await });
+            context.output.say(&Message::Draining { in_flight: engines.on_wire() });
         }
-        app.set_draining();
+        if let Some(app) = app {
+            app.set_draining();
+        }
         stop.send_replace(true);
         let finish = async {
             let finished = engines.finish(&store).await;
@@ -133,9 +159,25 @@ impl<A: Future> Running<A> {
     }
 }
 
+/// What the store cannot do is not promised.
+fn refuse_what_has_no_effect(args: &ServeArgs) -> Result<(), CliError> {
+    if matches!(args.store, StoreLocation::Redis(_)) {
+        return Ok(());
+    }
+    if args.workers_only {
+        let sentence = "--workers-only would leave nobody to accept events: only a Redis is shared";
+        return Err(CliError::usage(sentence).with_next_step("name it with --store redis://HOST"));
+    }
+    match args.durability {
+        Some(_) => Err(CliError::usage("--durability is for a store on Redis")
+            .with_next_step("the embedded store always answers when the event is fsynced")),
+        None => Ok(()),
+    }
+}
+
 /// Until there are tokens, whoever reaches the API may use it.
 fn refuse_open_api(args: &ServeArgs) -> Result<(), CliError> {
-    if args.listen.ip().to_canonical().is_loopback() || args.insecure_no_auth {
+    if args.workers_only || args.listen.ip().to_canonical().is_loopback() || args.insecure_no_auth {
         return Ok(());
     }
     let sentence = format!("refusing to listen on {}: the API asks nobody who they are", args.listen);
@@ -160,18 +202,49 @@ fn settings(args: &ServeArgs, policy: &RetryPolicy, context: Context) -> Setting
     }
 }
 
-fn announce(args: &ServeArgs, context: Context, listening: SocketAddr) {
-    let url = format!("http://{listening}");
-    let directory;
+fn options(args: &ServeArgs, policy: &RetryPolicy) -> store::Options {
+    let mut options = store::Options::default();
+    let (embedded, redis) = (&mut options.embedded, &mut options.redis);
+    embedded.max_bytes = args.max_store_size;
+    if let Some(retention) = args.retention {
+        embedded.retention = retention;
+        redis.history = retention;
+    }
+    redis.prefix.clone_from(&args.redis_prefix);
+    redis.allow_volatile = args.allow_volatile;
+    redis.allow_eviction = args.allow_eviction;
+    redis.durability = args.durability.map(|level| match level {
+        AcceptedWhen::Fast => Durability::Fast,
+        AcceptedWhen::Replica => Durability::Replica,
+        AcceptedWhen::Disk => Durability::Disk,
+    });
+    redis.max_entry_bytes = args.max_payload.saturating_add(ENTRY_MARGIN_BYTES);
+    // What is pushed keeps S2's five attempts unless a policy is named.
+    if args.policy.is_some() {
+        redis.ingress_policy = None;
+        redis.ingress_attempts = policy.max_attempts().get();
+    }
+    options
+}
+
+fn announce(args: &ServeArgs, context: Context, listening: Option<SocketAddr>, info: &StoreInfo) {
+    let place = args.store.to_string();
     let store = match &args.store {
         StoreLocation::Memory => StoreName::Memory,
-        StoreLocation::Directory(path) => {
-            directory = path.display().to_string();
-            StoreName::Embedded(&directory)
-        }
+        StoreLocation::Directory(_) => StoreName::Embedded(&place),
+        StoreLocation::Redis(_) => StoreName::Redis {
+            found: info.description.strip_prefix("redis at ").unwrap_or(&info.description),
+            durability: info.durability,
+        },
     };
-    context.output.say(&Message::Ready { url: &url, store });
-    context.output.say(&Message::SenderUp { url: &url, redis: false });
+    let url = listening.map(|listening| format!("http://{listening}"));
+    match &url {
+        Some(url) => context.output.say(&Message::Ready { url, store }),
+        None => context.output.say(&Message::WorkersReady { store }),
+    }
+    let redis = matches!(args.store, StoreLocation::Redis(_));
+    let source = url.as_ref().filter(|_| !redis).unwrap_or(&place);
+    context.output.say(&Message::SenderUp { url: source, redis });
 }
 
 #[cfg(test)]
@@ -218,7 +291,7 @@ mod tests {
             let (stop_api, api_stopped) = watch::channel(false);
             let listening = SocketAddr::from(([127, 0, 0, 1], 0));
             let config = api::config(RetryPolicy::preset(Preset::Patient), listening);
-            let app = api::app(&store, &clock, &[], config);
+            let app = Some(api::app(&store, &clock, &[], config));
             let api = async move {
                 until(api_stopped).await;
                 if api_hangs {

@@ -37,8 +37,8 @@ impl Reach {
     /// `TEIMOSO_SERVER` is no server's URL.
     pub(super) fn of(args: ServerArgs) -> Result<Reach, CliError> {
         match args {
-            ServerArgs { store: Some(directory), .. } => {
-                Ok(Reach::Store(Opening { directory, create: false, allow_net: Vec::new(), deliver: false }))
+            ServerArgs { store: Some(location), .. } => {
+                Ok(Reach::Store(Opening { location, create: false, allow_net: Vec::new(), deliver: false }))
             }
             ServerArgs { server: Some(server), .. } => Ok(Reach::Server(server)),
             ServerArgs { .. } => variable(SERVER_VARIABLE, SERVER_DEFAULT).map(Reach::Server),
@@ -127,7 +127,7 @@ pub(super) async fn run(
         }
     };
     let Some(direct) = direct else { return ended };
-    match direct.in_flight().await {
+    match direct.on_wire() {
         0 => {}
         in_flight => context.output.say(&Message::Draining { in_flight }),
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn store(directory: &str) -> ServerArgs {
-        ServerArgs { server: None, store: Some(directory.into()) }
+        ServerArgs { server: None, store: Some(directory.parse().expect("a location")) }
     }
 
     #[test]

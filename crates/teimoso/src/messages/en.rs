@@ -13,8 +13,8 @@ use crate::units::human_wait;
 pub(super) fn text(message: &Message<'_>) -> String {
     match *message {
         Message::Ready { url, store } => format!("teimoso: listening on {url}, {}", store_name(store)),
-        Message::SenderUp { url, redis: false } => format!("sender up, listening on {url}"),
-        Message::SenderUp { url, redis: true } => format!("sender up, listening to Redis at {url}"),
+        Message::WorkersReady { store } => format!("teimoso: workers only, {}", store_name(store)),
+        Message::SenderUp { url, redis: _ } => format!("sender up, listening on {}", P(url)),
         Message::Draining { in_flight } => {
             format!("draining: {in_flight} attempts in flight; a second signal exits at once")
         }
@@ -91,7 +91,9 @@ fn store_name(store: StoreName<'_>) -> String {
     match store {
         StoreName::Embedded(directory) => format!("store embedded at {directory}"),
         StoreName::Memory => "store in memory".to_owned(),
-        StoreName::Redis(url) => format!("store redis at {url}"),
+        StoreName::Redis { found, durability } => {
+            format!("store redis at {}, durability {durability}", P(found))
+        }
     }
 }
 

@@ -64,8 +64,13 @@ pub enum StoreName<'a> {
     Embedded(&'a str),
     /// The store that ends with the process.
     Memory,
-    /// The Redis at this URL, shown without its password.
-    Redis(&'a str),
+    /// A Redis.
+    Redis {
+        /// Its URL without credentials, and what was found there.
+        found: &'a str,
+        /// How far an event must have come before it is answered.
+        durability: &'a str,
+    },
 }
 
 /// What a delivery came to, for `send --wait`.
@@ -124,6 +129,11 @@ pub enum Message<'a> {
         /// Where it listens.
         url: &'a str,
         /// What it keeps events in.
+        store: StoreName<'a>,
+    },
+    /// `serve --workers-only` is ready; as stable.
+    WorkersReady {
+        /// What its events are kept in.
         store: StoreName<'a>,
     },
     /// The sender is up (S2.14): where events come from.

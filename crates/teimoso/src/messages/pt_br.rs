@@ -14,8 +14,9 @@ use crate::units::human_wait;
 pub(super) fn text(message: &Message<'_>) -> String {
     match *message {
         Message::Ready { url, store } => format!("teimoso: ouvindo em {url}, {}", store_name(store)),
+        Message::WorkersReady { store } => format!("teimoso: so o enviador, {}", store_name(store)),
         Message::SenderUp { url, redis: false } => format!("enviador de pe, ouvindo em {url}"),
-        Message::SenderUp { url, redis: true } => format!("enviador de pe, ouvindo o Redis em {url}"),
+        Message::SenderUp { url, redis: true } => format!("enviador de pe, ouvindo o Redis em {}", P(url)),
         Message::Draining { in_flight } => {
             format!("encerrando: {in_flight} tentativas em andamento; um segundo sinal sai na hora")
         }
@@ -92,7 +93,9 @@ fn store_name(store: StoreName<'_>) -> String {
     match store {
         StoreName::Embedded(directory) => format!("dados embutidos em {directory}"),
         StoreName::Memory => "dados na memoria".to_owned(),
-        StoreName::Redis(url) => format!("dados no Redis em {url}"),
+        StoreName::Redis { found, durability } => {
+            format!("dados no Redis em {}, durabilidade {durability}", P(found))
+        }
     }
 }
 

@@ -14,7 +14,7 @@ fn s2_14_attempt_lines_letter_for_letter() {
     let url = "http://127.0.0.1:4000/teimoso";
     golden(
         Message::SenderUp { url: "redis://127.0.0.1:6379", redis: true },
-        "sender up, listening to Redis at redis://127.0.0.1:6379",
+        "sender up, listening on redis://127.0.0.1:6379",
         "enviador de pe, ouvindo o Redis em redis://127.0.0.1:6379",
     );
     golden(
@@ -88,6 +88,19 @@ fn lines_of_the_server_process() {
         Message::Ready { url, store: StoreName::Memory },
         "teimoso: listening on http://127.0.0.1:8080, store in memory",
         "teimoso: ouvindo em http://127.0.0.1:8080, dados na memoria",
+    );
+    let found = "redis://127.0.0.1:6379/0 (redis 7.0.15, appendonly yes)";
+    golden(
+        Message::Ready { url, store: StoreName::Redis { found, durability: "fast" } },
+        "teimoso: listening on http://127.0.0.1:8080, store redis at redis://127.0.0.1:6379/0 \
+         (redis 7.0.15, appendonly yes), durability fast",
+        "teimoso: ouvindo em http://127.0.0.1:8080, dados no Redis em redis://127.0.0.1:6379/0 \
+         (redis 7.0.15, appendonly yes), durabilidade fast",
+    );
+    golden(
+        Message::WorkersReady { store: StoreName::Redis { found: "redis://h:1/0", durability: "disk" } },
+        "teimoso: workers only, store redis at redis://h:1/0, durability disk",
+        "teimoso: so o enviador, dados no Redis em redis://h:1/0, durabilidade disk",
     );
     golden(
         Message::Draining { in_flight: 12 },

@@ -1,10 +1,9 @@
-//! A store that no process holds, opened by a command for itself: the API in this process, on a loopback port that
+//! A store that no process holds, or a Redis, opened by a command for itself: the API in this process, on a loopback port that
 //! lives as long as the command, so that a command speaks one language to a server and to a store.
 //! Deliberately absent: expiry. How long finished deliveries are kept is the server's setting, and a look at the
 //! store must not apply another.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,12 +11,11 @@ use ipnet::IpNet;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::Store;
 use teimoso_retry::{Preset, RetryPolicy};
-use teimoso_store_embedded::Options;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::engines::{self, Engines, Settings, until};
+use super::engines::{Engines, Settings, until};
 use super::{api, store};
 use crate::api_client::ServerUrl;
 use crate::args::{AttemptLines, StoreLocation};
@@ -37,9 +35,9 @@ const IN_FLIGHT: usize = 64;
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// Its directory.
-    pub directory: PathBuf,
-    /// Whether to create it when there is none.
+    /// Where it is.
+    pub location: StoreLocation,
+    /// Whether to create it when there is none; a Redis is then refused, too, when it would lose events.
     pub create: bool,
     /// Networks that events may go to beside the public ones (G12).
     pub allow_net: Vec<IpNet>,
@@ -71,8 +69,11 @@ impl DirectStore {
     /// # Errors
     /// There is no such store, another process holds it, or it cannot be used: one sentence.
     pub async fn open(opening: &Opening, language: Language) -> Result<Self, CliError> {
-        if !opening.create && !opening.directory.join(STORE_FILE).exists() {
-            return Err(CliError::failure(format!("there is no store at {}", opening.directory.display()))
+        if let StoreLocation::Directory(directory) = &opening.location
+            && !opening.create
+            && !directory.join(STORE_FILE).exists()
+        {
+            return Err(CliError::failure(format!("there is no store at {}", directory.display()))
                 .with_next_step("name the directory that `teimoso serve --store` was given"));
         }
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::start());
@@ -80,9 +81,7 @@ impl DirectStore {
         let listener = listener.map_err(|error| no_port(&error))?;
         let listening = listener.local_addr().map_err(|error| no_port(&error))?;
         let url = format!("http://{listening}").parse().map_err(CliError::failure)?;
-        let location = StoreLocation::Directory(opening.directory.clone());
-        let options = Options { retention: KEEP_ALL, ..Options::default() };
-        let store = store::open(&location, options, Arc::clone(&clock))?;
+        let store = store::open(&opening.location, options(opening)?, Arc::clone(&clock))?;
 
         let policy = RetryPolicy::preset(Preset::Patient);
         let (stop, stopped) = watch::channel(false);
@@ -104,9 +103,10 @@ impl DirectStore {
         &self.url
     }
 
-    /// How many attempts are on the wire.
-    pub async fn in_flight(&self) -> usize {
-        engines::in_flight(&self.store.0).await
+    /// How many attempts this command has on the wire.
+    #[must_use]
+    pub fn on_wire(&self) -> usize {
+        self.engines.as_ref().map_or(0, Engines::on_wire)
     }
 
     /// Ends the API, drains what is on the wire, and makes everything durable.
@@ -123,6 +123,37 @@ impl DirectStore {
                 Ok(())
             }
         }
+    }
+}
+
+fn options(opening: &Opening) -> Result<store::Options, CliError> {
+    let embedded = teimoso_store_embedded::Options { retention: KEEP_ALL, ..Default::default() };
+    let defaults = teimoso_store_redis::Options::default();
+    let redis = teimoso_store_redis::Options {
+        // Whoever only looks loses nothing.
+        allow_volatile: !opening.create || switched_on("TEIMOSO_ALLOW_VOLATILE")?,
+        allow_eviction: !opening.create || switched_on("TEIMOSO_ALLOW_EVICTION")?,
+        prefix: redis_prefix(),
+        history: KEEP_ALL,
+        history_rows: u32::MAX,
+        ..defaults
+    };
+    Ok(store::Options { embedded, redis })
+}
+
+/// What the public keys of a Redis begin with, for the commands that have no flag for it.
+#[must_use]
+pub fn redis_prefix() -> String {
+    let named = std::env::var("TEIMOSO_REDIS_PREFIX").ok().filter(|prefix| !prefix.is_empty());
+    named.unwrap_or_else(|| teimoso_store_redis::DEFAULT_PREFIX.to_owned())
+}
+
+/// A variable that is a flag of `serve`: the same words as there.
+fn switched_on(name: &str) -> Result<bool, CliError> {
+    match std::env::var(name).unwrap_or_default().to_ascii_lowercase().as_str() {
+        "" | "0" | "false" | "no" | "off" | "n" | "f" => Ok(false),
+        "1" | "true" | "yes" | "on" | "y" | "t" => Ok(true),
+        value => Err(CliError::usage(format!("{name}: `{value}` is neither true nor false"))),
     }
 }
 

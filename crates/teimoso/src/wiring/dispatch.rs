@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -30,13 +31,46 @@ pub struct HttpDispatch {
     transport: Transport,
     clock: Arc<dyn Clock>,
     targets: Arc<Mutex<Targets>>,
+    on_wire: OnWire,
+}
+
+/// How many attempts of this process are on the wire; a store that is shared knows everybody's only.
+#[derive(Debug, Clone, Default)]
+pub struct OnWire(Arc<AtomicUsize>);
+
+/// One of them, for as long as it lives.
+struct Held(OnWire);
+
+impl OnWire {
+    /// How many there are now.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn hold(&self) -> Held {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Held(self.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl HttpDispatch {
     /// Over this transport; `clock` is for dates in Retry-After.
     #[must_use]
     pub fn new(transport: Transport, clock: Arc<dyn Clock>) -> Self {
-        Self { transport, clock, targets: Arc::default() }
+        Self { transport, clock, targets: Arc::default(), on_wire: OnWire::default() }
+    }
+
+    /// Counted together with others.
+    #[must_use]
+    pub fn counted_by(self, on_wire: OnWire) -> Self {
+        Self { on_wire, ..self }
     }
 
     fn target(&self, url: &Arc<str>) -> Result<Arc<Target>, InvalidTarget> {
@@ -57,7 +91,9 @@ impl Dispatch for HttpDispatch {
     fn attempt(&self, request: Dispatched) -> BoxFuture<'static, Report> {
         let target = self.target(&request.url);
         let (transport, clock) = (self.transport.clone(), Arc::clone(&self.clock));
+        let held = self.on_wire.hold();
         Box::pin(async move {
+            let _held = held;
             let attempt = match target {
                 Ok(target) => transport.attempt(to_request(&request, target)).await,
                 Err(invalid) => Attempt::invalid_target(&invalid),

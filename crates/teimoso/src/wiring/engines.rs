@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::attempt_lines::AttemptPrinter;
-use super::dispatch::HttpDispatch;
+use super::dispatch::{HttpDispatch, OnWire};
 use super::entropy::SystemEntropy;
 use crate::args::AttemptLines;
 use crate::exit::CliError;
@@ -41,6 +41,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Engines {
     threads: JoinSet<Result<(), Failure>>,
+    on_wire: OnWire,
 }
 
 /// Why a delivery thread ended as it should not.
@@ -76,11 +77,12 @@ impl Engines {
         let in_flight = settings.in_flight.div_ceil(count);
         let printer = AttemptPrinter::start(settings.lines, settings.language, Arc::clone(clock));
         let observer: Arc<dyn Observer> = Arc::new(printer);
-        let mut threads = JoinSet::new();
+        let (mut threads, on_wire) = (JoinSet::new(), OnWire::default());
         for _ in 0..count {
+            let dispatch = HttpDispatch::new(transport(settings, in_flight)?, Arc::clone(clock));
             let ports = Ports {
                 store: Arc::clone(store),
-                dispatch: Arc::new(HttpDispatch::new(transport(settings, in_flight)?, Arc::clone(clock))),
+                dispatch: Arc::new(dispatch.counted_by(on_wire.clone())),
                 clock: Arc::clone(clock),
                 entropy: Arc::new(SystemEntropy),
                 observer: Arc::clone(&observer),
@@ -92,7 +94,13 @@ impl Engines {
             // A thread that waits for the other, so that nothing here is held up.
             threads.spawn_blocking(move || thread.join().unwrap_or(Err(Failure::Panicked)));
         }
-        Ok(Self { threads })
+        Ok(Self { threads, on_wire })
+    }
+
+    /// How many attempts they have on the wire.
+    #[must_use]
+    pub fn on_wire(&self) -> usize {
+        self.on_wire.count()
     }
 
     /// Completes when a thread ends before it was told to, and says why. Nothing is delivered by it any more.
@@ -124,7 +132,7 @@ impl Engines {
     }
 }
 
-/// How many deliveries are in flight by the store's books.
+/// How many deliveries are in flight by the store's books; on a Redis, those of every process.
 pub async fn in_flight(store: &Arc<dyn Store>) -> usize {
     let in_flight = store.stats().await.map_or(0, |stats| stats.counts.in_flight);
     usize::try_from(in_flight).unwrap_or(usize::MAX)
@@ -186,7 +194,7 @@ mod tests {
         });
         let finishing = tokio::spawn({
             let store = Arc::clone(&store);
-            async move { Engines { threads }.finish(&store).await }
+            async move { Engines { threads, on_wire: OnWire::default() }.finish(&store).await }
         });
         for _ in 0..10 {
             tokio::task::yield_now().await;

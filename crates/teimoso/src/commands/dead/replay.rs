@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api_client::{Answer, ApiClient, ApiError, segment};
-use crate::args::ReplayArgs;
+use crate::args::{ReplayArgs, StoreLocation};
 use crate::clock;
 use crate::commands::bulk::{self, Change};
 use crate::commands::list::one_line;
@@ -67,7 +67,9 @@ async fn by_filter(mut session: Session, args: &ReplayArgs, context: Context) ->
     }
     let started = order.post(&mut session.client, false).await.map_err(lost_order)?.json()?;
     let id = shapes::text(&started, "id");
-    let directory = args.server.store.as_ref().map(|directory| directory.display().to_string());
+    // On a Redis others may be at work: there is nothing to be started.
+    let opened = args.server.store.as_ref().filter(|store| !matches!(store, StoreLocation::Redis(_)));
+    let directory = opened.map(ToString::to_string);
     let parting = Message::Replay(Replaying::GoesOn { job: &id, directory: directory.as_deref() });
     session.parting.will_be(&parting, context);
     if !args.output.json {

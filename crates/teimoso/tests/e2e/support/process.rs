@@ -221,8 +221,13 @@ impl Serving {
         self.said.lock().expect("no panic").clone()
     }
 
+    /// Where its API is; one that has none is ready when it says so.
     fn address(&self) -> Option<SocketAddr> {
         self.said().iter().find_map(|line| {
+            if ["teimoso: workers only", "teimoso: so o enviador"].iter().any(|start| line.starts_with(start))
+            {
+                return Some(super::ANY);
+            }
             let rest = line.strip_prefix("teimoso: listening on http://");
             let rest = rest.or_else(|| line.strip_prefix("teimoso: ouvindo em http://"))?;
             rest.split(',').next()?.parse().ok()

@@ -1,0 +1,161 @@
+//! What a cycle answered: leases with their events, lanes that were paused, when to wake.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use redis::Value;
+use teimoso_delivery::model::{DeliveryId, Key, Lease, Millis, Nonce, PauseWhy, Progress};
+use teimoso_delivery::store::{
+    Claim, ClaimRequest, Claimed, LaneNews, LanePause, LeaseRef, Next, Settlement, StoreError,
+};
+
+use crate::codec::{self, DeliveryRecord, Unreadable};
+use crate::ingress::Held;
+use crate::reply::{array, bytes, exactly, natural, some_bytes, some_number};
+use crate::shared::Shared;
+
+/// Everything a cycle answers.
+pub(crate) struct Answer {
+    pub(crate) bell: i64,
+    /// There is more to do than one script may: claim again at once.
+    pub(crate) unfinished: bool,
+    /// Renewals that came too late, by their place in the call.
+    pub(crate) lost: Vec<usize>,
+    pub(crate) paused: Vec<LanePause>,
+    pub(crate) claim: Claim,
+    pub(crate) unusable: Vec<Unusable>,
+    /// What of the claim goes back to the public keys when it waits or dies.
+    pub(crate) adopted: Vec<(LeaseRef, Arc<Held>)>,
+    /// The public keys have something to adopt.
+    pub(crate) ingress: bool,
+    /// When the first that waits there is due; -1 when none does.
+    pub(crate) waits: i64,
+    /// How far the server's clock went back further than is believed, in ms; 0 when it did not.
+    pub(crate) rebased: u64,
+}
+
+/// A leased delivery of which too little can be read to attempt it.
+pub(crate) struct Unusable {
+    delivery: DeliveryId,
+    nonce: Nonce,
+    progress: Progress,
+}
+
+impl Unusable {
+    pub(crate) fn settlement(self, next: Next, at: Millis) -> Settlement {
+        let lease = Lease::grant(self.delivery, self.nonce);
+        Settlement { lease, next, progress: self.progress, record: None, news: LaneNews::Neutral, at }
+    }
+}
+
+/// A claim that nobody took.
+pub(crate) fn released(claimed: Claimed, at: Millis) -> Settlement {
+    let Claimed { lease, progress, .. } = claimed;
+    Settlement { lease, next: Next::Released, progress, record: None, news: LaneNews::Neutral, at }
+}
+
+/// The lane's address within its name: application, line feed, address.
+fn address(name: &[u8]) -> Arc<str> {
+    let name = String::from_utf8_lossy(name);
+    name.split_once('\n').map_or(&*name, |(_, address)| address).into()
+}
+
+impl Answer {
+    pub(crate) fn read(
+        value: Value,
+        shared: &Shared,
+        request: Option<&ClaimRequest>,
+    ) -> Result<Self, StoreError> {
+        let [bell, unfinished, wake, lost, paused, names, taken, shift, rebased, ingress, waits] =
+            exactly::<11>(value)?;
+        let shift = some_number(&shift)?;
+        let mut answer = Self {
+            bell: some_number(&bell)?,
+            unfinished: some_number(&unfinished)? != 0,
+            lost: array(lost)?.iter().map(natural).collect::<Result<_, _>>()?,
+            paused: pauses(array(paused)?)?,
+            claim: Claim {
+                taken: Vec::new(),
+                wake_at: u64::try_from(some_number(&wake)?).ok().map(Millis::new),
+            },
+            unusable: Vec::new(),
+            adopted: Vec::new(),
+            ingress: some_number(&ingress)? != 0,
+            waits: some_number(&waits)?,
+            rebased: natural(&rebased)?,
+        };
+        if let Some(request) = request {
+            let lanes = lane_names(array(names)?)?;
+            let mut taken = array(taken)?.into_iter();
+            while let (Some(key), Some(record), Some(event)) = (taken.next(), taken.next(), taken.next()) {
+                answer.take_in(Taken { key, record, event }, &lanes, shared, request.nonce, shift)?;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn take_in(
+        &mut self,
+        taken: Taken,
+        lanes: &HashMap<u32, Arc<str>>,
+        shared: &Shared,
+        nonce: Nonce,
+        shift: i64,
+    ) -> Result<(), StoreError> {
+        let (key, record) = (some_bytes(taken.key)?, some_bytes(taken.record)?);
+        // A key or a record that cannot be read names no lease that could be given back: it ends by itself.
+        let Ok((key, record)) = read_record(&key, &record) else { return Ok(()) };
+        let delivery = shared.ids().delivery(key);
+        let event = bytes(taken.event)?.ok_or(Unreadable);
+        let event = event.and_then(|event| codec::decode_event(&event, record.event, shared.ids()));
+        let usable = event.ok().and_then(|(event, raw)| Some((event.url.clone()?, event, raw)));
+        let Some((url, event, raw)) = usable else {
+            self.unusable.push(Unusable { delivery, nonce, progress: record.progress });
+            return Ok(());
+        };
+        if let Some(raw) = raw {
+            let held = Held { raw, event: record.event, id: event.id.clone() };
+            self.adopted.push((LeaseRef { delivery, nonce }, Arc::new(held)));
+        }
+        let due = record.due.get().saturating_add_signed(shift.saturating_neg());
+        self.claim.taken.push(Claimed {
+            lease: Lease::grant(delivery, nonce),
+            lane: lanes.get(&record.lane).cloned().unwrap_or_else(|| url.clone()),
+            event: Arc::new(event),
+            url,
+            progress: record.progress,
+            due: Millis::new(due),
+        });
+        Ok(())
+    }
+}
+
+struct Taken {
+    key: Value,
+    record: Value,
+    event: Value,
+}
+
+fn read_record(key: &[u8], record: &[u8]) -> Result<(Key, DeliveryRecord), Unreadable> {
+    Ok((codec::parse_key(key)?, DeliveryRecord::decode(record)?))
+}
+
+fn lane_names(names: Vec<Value>) -> Result<HashMap<u32, Arc<str>>, StoreError> {
+    let mut found = HashMap::new();
+    let mut names = names.into_iter();
+    while let (Some(lane), Some(name)) = (names.next(), names.next()) {
+        found.insert(natural(&lane)?, address(&some_bytes(name)?));
+    }
+    Ok(found)
+}
+
+fn pauses(values: Vec<Value>) -> Result<Vec<LanePause>, StoreError> {
+    let mut found = Vec::new();
+    let mut values = values.into_iter();
+    while let (Some(name), Some(until), Some(why)) = (values.next(), values.next(), values.next()) {
+        let why = if some_number(&why)? == 2 { PauseWhy::Breaker } else { PauseWhy::RetryAfter };
+        let until = Millis::new(u64::try_from(some_number(&until)?).unwrap_or(0));
+        found.push(LanePause { lane: address(&some_bytes(name)?), until, why });
+    }
+    Ok(found)
+}

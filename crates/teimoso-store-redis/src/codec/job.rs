@@ -1,0 +1,99 @@
+//! A replay job.
+
+use teimoso_delivery::model::{DeadReason, Millis, ReplayId};
+use teimoso_delivery::store::{NewReplay, Replay, ReplayFilter, ReplayState};
+
+use super::{Reader, Unreadable};
+
+const VERSION: u8 = 1;
+
+/// `JOB` of the scripts, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JobRecord {
+    state: ReplayState,
+    filter: ReplayFilter,
+    rate: u32,
+    estimated: u64,
+    done: u64,
+    failed: u64,
+    created_at: Millis,
+    finished_at: Option<Millis>,
+}
+
+/// An instant that may be absent is kept plus one.
+const fn plus_one(at: Option<Millis>) -> u64 {
+    match at {
+        None => 0,
+        Some(at) => at.get() + 1,
+    }
+}
+
+fn minus_one(raw: u64) -> Option<Millis> {
+    raw.checked_sub(1).map(Millis::new)
+}
+
+/// The order as the script that starts a job reads it; what the script fills in is zero.
+pub(crate) fn encode_order(order: &NewReplay, rate: u32) -> Vec<u8> {
+    let filter = &order.filter;
+    let mut out = vec![VERSION, ReplayState::Running.tag(), filter.reason.map_or(0, DeadReason::tag)];
+    out.extend(plus_one(filter.since).to_be_bytes());
+    out.extend(plus_one(filter.until).to_be_bytes());
+    out.extend(rate.to_be_bytes());
+    out.extend([0; 5 * 8]);
+    out
+}
+
+impl JobRecord {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let mut reader = Reader::new(bytes);
+        reader.version(VERSION)?;
+        let state = ReplayState::from_tag(reader.u8()?).ok_or(Unreadable)?;
+        let reason = DeadReason::from_tag(reader.u8()?);
+        let (since, until) = (minus_one(reader.u64()?), minus_one(reader.u64()?));
+        Ok(Self {
+            state,
+            filter: ReplayFilter { reason, since, until },
+            rate: reader.u32()?,
+            estimated: reader.u64()?,
+            done: reader.u64()?,
+            failed: reader.u64()?,
+            created_at: Millis::new(reader.u64()?),
+            finished_at: minus_one(reader.u64()?),
+        })
+    }
+
+    pub(crate) const fn view(self, id: ReplayId) -> Replay {
+        let Self { state, filter, rate, estimated, done, failed, created_at, finished_at } = self;
+        Replay { id: Some(id), state, filter, rate, estimated, done, failed, created_at, finished_at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn an_order_leads_back(
+            reason in 0u8..12, since in proptest::option::of(0u64..1 << 47),
+            until in proptest::option::of(0u64..1 << 47), rate in 1u32..=10_000,
+        ) {
+            let filter = ReplayFilter {
+                reason: DeadReason::from_tag(reason),
+                since: since.map(Millis::new),
+                until: until.map(Millis::new),
+            };
+            let order = NewReplay { filter, rate, dry_run: false };
+            let read = JobRecord::decode(&encode_order(&order, rate)).unwrap();
+            prop_assert_eq!((read.filter, read.rate, read.state), (filter, rate, ReplayState::Running));
+            prop_assert_eq!((read.done, read.finished_at), (0, None));
+        }
+
+        #[test]
+        fn bytes_of_no_kind_are_unreadable_and_never_panic(bytes: Vec<u8>) {
+            let read = JobRecord::decode(&bytes);
+            prop_assert!(read.is_err() || bytes[0] == VERSION);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What is kept in Redis, value by value: one file per kind, each with its version and its round trip.
+//!
+//! Scripts read and write the same layouts with `struct.pack`: numbers are big-endian. Deliberately absent: names of
+//! keys, and anything that talks to Redis.
+
+mod attempt;
+mod bytes;
+mod delivery;
+mod event;
+mod fate_tag;
+mod job;
+mod settlement;
+
+use teimoso_delivery::model::{Key, Nonce};
+
+pub(crate) use attempt::{decode_attempt, encode_attempt};
+pub(crate) use bytes::Reader;
+pub(crate) use delivery::DeliveryRecord;
+pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event};
+pub(crate) use job::{JobRecord, encode_order};
+pub(crate) use settlement::{renewal, settlement};
+
+/// A stored value that this version cannot read: damage, or a newer writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// A key as scripts have it: 15 hexadecimal digits, whose order as text is their order.
+pub(crate) fn key_text(key: Key) -> String {
+    format!("{:015x}", key.raw())
+}
+
+/// The key that scripts call `text`.
+pub(crate) fn parse_key(text: &[u8]) -> Result<Key, Unreadable> {
+    // A sign would be a number, too.
+    let digits = text.len() == 15 && text.iter().all(u8::is_ascii_hexdigit);
+    let text = std::str::from_utf8(text).ok().filter(|_| digits).ok_or(Unreadable)?;
+    let raw = i64::from_str_radix(text, 16).map_err(|_| Unreadable)?;
+    Key::from_raw(raw).ok_or(Unreadable)
+}
+
+/// A nonce as scripts compare it.
+pub(crate) fn nonce_bytes(nonce: Nonce) -> [u8; 16] {
+    nonce.0.to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_key_leads_back_and_keeps_its_order(a in 0i64..1 << 60, b in 0i64..1 << 60) {
+            let [a, b] = [a, b].map(|raw| Key::from_raw(raw).unwrap());
+            prop_assert_eq!(parse_key(key_text(a).as_bytes()), Ok(a));
+            prop_assert_eq!(a.cmp(&b), key_text(a).cmp(&key_text(b)));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_is_unreadable() {
+        for text in ["", "0", "+00000000000001", "00000000000000g", "0000000000000001", "é"] {
+            assert_eq!(parse_key(text.as_bytes()), Err(Unreadable), "{text}");
+        }
+    }
+}

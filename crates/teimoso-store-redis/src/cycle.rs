@@ -1,0 +1,315 @@
+//! The worker's round trip: what ended, what is to be renewed and what is wanted, gathered while the last cycle was
+//! under way and sent as one script.
+//!
+//! One task, one cycle at a time. While Redis is away, settlements are kept and sent again for ever; a claim is told
+//! once, and the next one asks under the old nonce first, so that no lease is stranded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use teimoso_delivery::model::{DeadReason, Key, Millis, Nonce};
+use teimoso_delivery::store::{
+    Claim, ClaimRequest, LEASE, LanePause, LeaseRef, Next, Settlement, StoreError,
+};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+
+use crate::claimed::{Answer, Unusable};
+use crate::codec::{self, nonce_bytes};
+use crate::ingress;
+use crate::link::{Failure, Trouble};
+use crate::scripts::{CYCLE, Call};
+use crate::shared::Shared;
+
+/// Most settlements or renewals of one script.
+pub(crate) const BATCH: usize = 500;
+/// Most deliveries of one claim.
+const MOST_WANTED: usize = 500;
+
+/// Where an operation's answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What a cycle is made of.
+pub(crate) enum Op {
+    Settle(Vec<Settlement>, Reply<Vec<LanePause>>),
+    Extend(Vec<LeaseRef>, Millis, Reply<Vec<LeaseRef>>),
+    Claim(ClaimRequest, Reply<Claim>),
+    /// Answered when everything before it is done.
+    Close(oneshot::Sender<()>),
+}
+
+/// What goes into one script.
+#[derive(Default)]
+struct Turn {
+    settlements: Vec<(Key, Settlement)>,
+    settled: Vec<Reply<Vec<LanePause>>>,
+    renewals: Vec<(LeaseRef, Millis)>,
+    extended: Vec<(usize, Reply<Vec<LeaseRef>>)>,
+    claim: Option<(ClaimRequest, Reply<Claim>)>,
+}
+
+impl Turn {
+    /// Takes an operation in; gives it back when it has no room for it.
+    fn take_in(&mut self, op: Op, shared: &Shared) -> Option<Op> {
+        match op {
+            Op::Settle(batch, reply)
+                if self.settlements.is_empty() || self.settlements.len() + batch.len() <= BATCH =>
+            {
+                let ids = shared.ids();
+                let known =
+                    batch.into_iter().filter_map(|one| Some((ids.delivery_key(one.lease.delivery())?, one)));
+                self.settlements.extend(known);
+                self.settled.push(reply);
+                None
+            }
+            Op::Extend(leases, until, reply)
+                if self.renewals.is_empty() || self.renewals.len() + leases.len() <= BATCH =>
+            {
+                self.extended.push((leases.len(), reply));
+                self.renewals.extend(leases.into_iter().map(|lease| (lease, until)));
+                None
+            }
+            Op::Claim(request, reply) if self.claim.is_none() => {
+                self.claim = Some((request, reply));
+                None
+            }
+            op => Some(op),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.settled.is_empty() && self.extended.is_empty() && self.claim.is_none()
+    }
+
+    /// The script call. Built anew for every try: time passes.
+    fn call(&self, shared: &Shared) -> Call {
+        let mut call = shared.call(&CYCLE);
+        call.number(self.settlements.len() as u64).number(self.renewals.len() as u64);
+        let request = self.claim.as_ref().map(|(request, _)| request);
+        let want = request.map_or(-1, |request| request.want.min(MOST_WANTED) as i64);
+        call.number(want).number(request.map_or(0, |request| request.free as u64));
+        call.number(shared.held(shared.clock.now()) as u64).number(LEASE.as_millis() as u64);
+        call.arg(request.map_or(Vec::new(), |request| nonce_bytes(request.nonce).to_vec()));
+        call.number(request.map_or(0, |request| request.lease_until.get()));
+        for (key, settlement) in &self.settlements {
+            call.arg(codec::settlement(*key, settlement));
+            call.arg(settlement.record.as_deref().map_or(Vec::new(), codec::encode_attempt));
+            let held = shared.adopted(LeaseRef::from(&settlement.lease));
+            call.arg(ingress::text_for(settlement, held.as_ref()));
+        }
+        let ids = shared.ids();
+        for (lease, until) in &self.renewals {
+            let key = ids.delivery_key(lease.delivery).unwrap_or_else(|| Key::first_at(Millis::default()));
+            call.arg(codec::renewal(key, lease, *until));
+        }
+        call
+    }
+
+    /// Redis is away: what does not bear waiting is told so.
+    fn answer_impatient(&mut self, error: &StoreError) -> Option<Nonce> {
+        for (_, reply) in self.extended.drain(..) {
+            drop(reply.send(Err(error.clone())));
+        }
+        self.renewals.clear();
+        let (request, reply) = self.claim.take()?;
+        drop(reply.send(Err(error.clone())));
+        Some(request.nonce)
+    }
+
+    /// Nothing of it was done, and nothing of it can be.
+    fn fail(mut self, error: &StoreError) {
+        // Its nonce got nothing, so nobody has to ask under it again.
+        let _ = self.answer_impatient(error);
+        for reply in self.settled {
+            drop(reply.send(Err(error.clone())));
+        }
+    }
+}
+
+/// The task.
+pub(crate) struct Cycles {
+    shared: Arc<Shared>,
+    ops: UnboundedReceiver<Op>,
+    queue: VecDeque<Op>,
+    /// A claim that may have got leases, whose answer was lost.
+    unanswered: Option<Nonce>,
+}
+
+impl Cycles {
+    pub(crate) fn new(shared: Arc<Shared>, ops: UnboundedReceiver<Op>) -> Self {
+        Self { shared, ops, queue: VecDeque::new(), unanswered: None }
+    }
+
+    /// Until every sender is gone.
+    pub(crate) async fn run(mut self) {
+        while self.gather().await {
+            let turn = self.next_turn();
+            if !turn.is_empty() {
+                self.make(turn).await;
+            }
+        }
+    }
+
+    /// Takes what has come; waits when there is nothing. `false` at the end.
+    async fn gather(&mut self) -> bool {
+        if self.queue.is_empty() {
+            let Some(op) = self.ops.recv().await else { return false };
+            self.queue.push_back(op);
+        }
+        while let Ok(op) = self.ops.try_recv() {
+            self.queue.push_back(op);
+        }
+        true
+    }
+
+    fn next_turn(&mut self) -> Turn {
+        let mut turn = Turn::default();
+        while let Some(op) = self.queue.pop_front() {
+            if let Op::Close(reply) = op {
+                if turn.is_empty() {
+                    let _ = reply.send(());
+                    continue;
+                }
+                self.queue.push_front(Op::Close(reply));
+                break;
+            }
+            if let Some(op) = turn.take_in(op, &self.shared) {
+                self.queue.push_front(op);
+                break;
+            }
+        }
+        turn
+    }
+
+    /// Sends it until it is done.
+    async fn make(&mut self, mut turn: Turn) {
+        // A turn without a claim leaves it for the next one that has one.
+        if let Some((request, _)) = &mut turn.claim
+            && let Some(nonce) = self.unanswered.take()
+        {
+            request.nonce = nonce;
+        }
+        loop {
+            if turn.claim.is_some() && self.shared.wake.begin_claim() {
+                self.adopt().await;
+            }
+            match self.shared.work.call(&turn.call(&self.shared)).await {
+                Ok(value) => return self.done(turn, value),
+                Err(failure) => match self.failed(turn, failure).await {
+                    Some(again) => turn = again,
+                    None => return,
+                },
+            }
+        }
+    }
+
+    /// Before a claim, so that what was pushed is among what it can take. A failure is the claim's to meet.
+    async fn adopt(&self) {
+        match ingress::adopt(&self.shared).await {
+            Ok(0) => {}
+            // There may be more.
+            Ok(_) => self.shared.wake.note_ingress(),
+            Err(error) => {
+                self.shared.wake.note_ingress();
+                self.shared.note(Some(error));
+            }
+        }
+    }
+
+    async fn failed(&mut self, mut turn: Turn, failure: Failure) -> Option<Turn> {
+        let away = matches!(failure.trouble, Trouble::Away | Trouble::Full);
+        let error = StoreError::from(failure);
+        self.shared.note(Some(error.clone()));
+        if !away {
+            turn.fail(&error);
+            return None;
+        }
+        if let Some(nonce) = turn.answer_impatient(&error) {
+            self.unanswered = Some(nonce);
+        }
+        if turn.is_empty() {
+            return None;
+        }
+        self.shared.work.pause().await;
+        Some(turn)
+    }
+
+    fn done(&mut self, turn: Turn, value: redis::Value) {
+        let shared = &self.shared;
+        shared.note(None);
+        let answer = match Answer::read(value, shared, turn.claim.as_ref().map(|(request, _)| request)) {
+            Ok(answer) => answer,
+            Err(error) => return turn.fail(&error),
+        };
+        if answer.rebased > 0 {
+            shared.clock_went_back(answer.rebased);
+        }
+        shared.let_go(turn.settlements.iter().map(|(_, settlement)| LeaseRef::from(&settlement.lease)));
+        let mut pauses = Some(answer.paused);
+        for reply in turn.settled {
+            drop(reply.send(Ok(pauses.take().unwrap_or_default())));
+        }
+        self.answer_extended(&turn.renewals, turn.extended, &answer.lost);
+        let Some((request, reply)) = turn.claim else { return };
+        let short = answer.claim.taken.len() + answer.unusable.len() < request.want.min(MOST_WANTED);
+        if answer.ingress {
+            self.shared.wake.note_ingress();
+        }
+        if answer.unfinished || answer.ingress {
+            self.shared.wake.nudge();
+        }
+        if short && !answer.unfinished && !answer.ingress {
+            self.shared.wake.saw_all(answer.bell, answer.waits);
+        } else {
+            self.shared.wake.hear(answer.bell);
+        }
+        let taken = answer.claim.taken.iter().map(|claimed| LeaseRef::from(&claimed.lease));
+        self.shared.hold(taken, request.lease_until, answer.adopted);
+        self.bury(answer.unusable);
+        if let Err(Ok(claim)) = reply.send(Ok(answer.claim)) {
+            // Nobody waits for it any more: given back at once instead of at the end of the leases.
+            self.give_back(claim);
+        }
+    }
+
+    fn answer_extended(
+        &self,
+        renewals: &[(LeaseRef, Millis)],
+        replies: Vec<(usize, Reply<Vec<LeaseRef>>)>,
+        lost: &[usize],
+    ) {
+        let mut at = 0;
+        for (count, reply) in replies {
+            let (mut gone, mut kept) = (Vec::new(), Vec::new());
+            for (index, (lease, until)) in renewals.iter().enumerate().skip(at).take(count) {
+                if lost.contains(&index) { gone.push(*lease) } else { kept.push((*lease, *until)) }
+            }
+            at += count;
+            self.shared.let_go(gone.iter().copied());
+            for (lease, until) in kept {
+                self.shared.hold_longer(lease, until);
+            }
+            drop(reply.send(Ok(gone)));
+        }
+    }
+
+    /// One damaged record must not hold up every other delivery, nor be claimed for ever.
+    fn bury(&mut self, unusable: Vec<Unusable>) {
+        let at = self.shared.clock.now();
+        let end = |one: Unusable| one.settlement(Next::Dead(DeadReason::Malformed), at);
+        self.settle_aside(unusable.into_iter().map(end).collect());
+    }
+
+    fn give_back(&mut self, claim: Claim) {
+        let at = self.shared.clock.now();
+        let end = |claimed| crate::claimed::released(claimed, at);
+        self.settle_aside(claim.taken.into_iter().map(end).collect());
+    }
+
+    fn settle_aside(&mut self, batch: Vec<Settlement>) {
+        if !batch.is_empty() {
+            let (reply, _) = oneshot::channel();
+            self.queue.push_front(Op::Settle(batch, reply));
+        }
+    }
+}

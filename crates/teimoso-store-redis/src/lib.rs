@@ -1,0 +1,297 @@
+//! The delivery store on Redis: everything that lasts is there, workers are interchangeable, any may be killed.
+//!
+//! | where | what |
+//! |---|---|
+//! | `scripts/` | every transition, as one atomic step on one slot; `cycle` is a worker's whole round trip |
+//! | `cycle`, `claimed` | what ended, what is renewed and what is wanted, gathered and sent as one script |
+//! | `ingress`, `entry` | S2's public keys: what anybody pushed is adopted, and goes back there to wait or die |
+//! | `accept` | events, names and counters of many requests, at a durability that is waited for |
+//! | `wake` | waiting without polling: a bell, heard on a tracked connection |
+//! | `query`, `command` | what is asked and ordered over the API |
+//! | `link` | connections that come back by themselves |
+//! | `codec` | stored values, each with its version |
+//!
+//! A shard is all keys of one tag: lanes, schedule, leases, counters. One server or Sentinel group is one shard, in
+//! which applications take turns. Deliberately absent: retry policy, HTTP, JSON beyond S2's four fields (Lua never
+//! decodes an event), and polling for due work.
+
+mod accept;
+mod claimed;
+mod codec;
+mod command;
+mod cycle;
+mod entry;
+mod error;
+mod found;
+mod ingress;
+mod io;
+mod keys;
+mod link;
+mod options;
+mod query;
+mod reply;
+mod scripts;
+mod shared;
+mod wake;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
+use teimoso_delivery::ports::{Clock, Entropy};
+use teimoso_delivery::store::{
+    Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
+    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement,
+    Stats, Store, StoreError, StoreInfo,
+};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use cycle::{BATCH, Cycles, Op};
+pub use error::OpenError;
+pub use found::Found;
+use io::Io;
+pub use keys::DEFAULT_PREFIX;
+use link::Address;
+pub use options::{Durability, Options, TimeSource};
+use shared::{Ports, Shared, closed};
+
+/// See the crate's documentation. Dropping it abandons what was not settled; its leases end by themselves.
+pub struct RedisStore {
+    shared: Arc<Shared>,
+    cycles: UnboundedSender<Op>,
+    accepts: UnboundedSender<accept::Op>,
+    io: Io,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("at", &self.shared.shown).finish_non_exhaustive()
+    }
+}
+
+impl RedisStore {
+    /// Connects to `url` (`redis://` or `rediss://`), looks at what the server keeps, and starts.
+    ///
+    /// # Errors
+    /// One sentence: it cannot be reached, it refuses us, it is too old or a replica, or it would lose deliveries
+    /// and nobody allowed that.
+    pub fn open(
+        url: &str,
+        options: &Options,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Result<Self, OpenError> {
+        if !keys::is_usable_prefix(&options.prefix) {
+            return Err(OpenError::refused(
+                "the key prefix must be 1 to 128 bytes of visible ASCII without braces",
+            ));
+        }
+        let address = Address::parse(url, options.user.as_deref(), options.password.as_deref());
+        let address = address.map_err(|failure| OpenError::refused(failure.to_string()))?;
+        let shown = address.shown().to_owned();
+        let ports = Ports { clock, entropy, place: Arc::new(address), shown: shown.clone() };
+        let io = Io::start().map_err(|error| OpenError::refused(format!("no thread for redis: {error}")))?;
+        let options = options.clone();
+        let started = io.run_blocking(async move {
+            let work = ports.link();
+            let found =
+                Found::look(&work).await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
+            found.check(&options)?;
+            let shared = Shared::new(ports, work, found, &options);
+            shared.agree_on_ids().await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
+            Ok(Arc::new(shared))
+        });
+        let shared = started.unwrap_or_else(|| Err(OpenError::refused("redis could not be asked")))?;
+        Ok(Self::start(shared, io))
+    }
+
+    fn start(shared: Arc<Shared>, io: Io) -> Self {
+        let (cycles, cycle_ops) = unbounded_channel();
+        let (accepts, accept_ops) = unbounded_channel();
+        io.spawn(Cycles::new(shared.clone(), cycle_ops).run());
+        io.spawn(accept::run(shared.clone(), accept_ops));
+        io.spawn(wake::listen(shared.clone()));
+        Self { shared, cycles, accepts, io }
+    }
+
+    /// What was found when it was opened.
+    #[must_use]
+    pub fn found(&self) -> &Found {
+        &self.shared.found
+    }
+
+    /// How far the server's clock last went back beyond what is believed (60 s), if it did: times were taken anew
+    /// from it, so what was due stays due that much longer.
+    #[must_use]
+    pub fn clock_went_back(&self) -> Option<Duration> {
+        Some(self.shared.went_back_ms()).filter(|ms| *ms > 0).map(Duration::from_millis)
+    }
+
+    fn send(&self, op: Op) -> Result<(), StoreError> {
+        self.shared.check_open()?;
+        self.cycles.send(op).map_err(|_| closed())
+    }
+
+    fn run<T, F>(&self, verb: impl FnOnce(Arc<Shared>) -> F) -> BoxFuture<'_, Result<T, StoreError>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        let open = self.shared.check_open();
+        let verb = verb(self.shared.clone());
+        Box::pin(async move {
+            open?;
+            self.io.run(verb).await
+        })
+    }
+
+    async fn settle_all(&self, batch: Vec<Settlement>) -> Result<Settled, StoreError> {
+        let mut answers = Vec::new();
+        let mut left = batch.into_iter().peekable();
+        // Everything is handed over before the first wait: a claim that follows comes after it.
+        while left.peek().is_some() {
+            let (reply, answer) = oneshot::channel();
+            self.send(Op::Settle(left.by_ref().take(BATCH).collect(), reply))?;
+            answers.push(answer);
+        }
+        let mut paused = Vec::new();
+        for answer in answers {
+            paused.extend(answer.await.map_err(|_| closed())??);
+        }
+        // The script's answer is as durable as this server's answers are.
+        Ok(Settled { ticket: Box::pin(std::future::ready(Ok(()))), paused })
+    }
+
+    async fn extend_all(&self, leases: Vec<LeaseRef>, until: Millis) -> Result<Vec<LeaseRef>, StoreError> {
+        let mut answers = Vec::new();
+        for part in leases.chunks(BATCH) {
+            let (reply, answer) = oneshot::channel();
+            self.send(Op::Extend(part.to_vec(), until, reply))?;
+            answers.push(answer);
+        }
+        let mut lost = Vec::new();
+        for answer in answers {
+            lost.extend(answer.await.map_err(|_| closed())??);
+        }
+        Ok(lost)
+    }
+}
+
+impl Store for RedisStore {
+    fn accept(
+        &self,
+        batch: Vec<NewEvent>,
+    ) -> BoxFuture<'_, Result<Vec<Result<Accepted, Rejection>>, StoreError>> {
+        Box::pin(async move {
+            self.shared.check_open()?;
+            if batch.is_empty() {
+                return Ok(Vec::new());
+            }
+            let (reply, answer) = oneshot::channel();
+            self.accepts.send(accept::Op { batch, reply }).map_err(|_| closed())?;
+            answer.await.map_err(|_| closed())?
+        })
+    }
+
+    fn claim(&self, request: ClaimRequest) -> BoxFuture<'_, Result<Claim, StoreError>> {
+        Box::pin(async move {
+            let (reply, answer) = oneshot::channel();
+            self.send(Op::Claim(request, reply))?;
+            answer.await.map_err(|_| closed())?
+        })
+    }
+
+    fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Result<Settled, StoreError>> {
+        Box::pin(self.settle_all(batch))
+    }
+
+    fn extend(
+        &self,
+        leases: Vec<LeaseRef>,
+        until: Millis,
+    ) -> BoxFuture<'_, Result<Vec<LeaseRef>, StoreError>> {
+        Box::pin(self.extend_all(leases, until))
+    }
+
+    fn wait(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.shared.wake.wait(&self.shared.closed))
+    }
+
+    fn cancel(&self, id: DeliveryId) -> BoxFuture<'_, Result<CancelOutcome, StoreError>> {
+        self.run(move |shared| async move { command::cancel(&shared, id).await })
+    }
+
+    fn retry(&self, id: DeliveryId, explicit: bool) -> BoxFuture<'_, Result<RetryOutcome, StoreError>> {
+        self.run(move |shared| async move { command::retry(&shared, id, explicit).await })
+    }
+
+    fn start_replay(&self, replay: NewReplay) -> BoxFuture<'_, Result<Replay, StoreError>> {
+        self.run(move |shared| async move { command::start_replay(&shared, replay).await })
+    }
+
+    fn replay(&self, id: ReplayId) -> BoxFuture<'_, Result<Option<Replay>, StoreError>> {
+        self.run(move |shared| async move { command::replay(&shared, id).await })
+    }
+
+    fn cancel_replay(&self, id: ReplayId) -> BoxFuture<'_, Result<Option<Replay>, StoreError>> {
+        self.run(move |shared| async move { command::cancel_replay(&shared, id).await })
+    }
+
+    fn event(&self, id: EventId) -> BoxFuture<'_, Result<Option<EventView>, StoreError>> {
+        self.run(move |shared| async move { query::event(&shared, id).await })
+    }
+
+    fn payload(&self, id: EventId) -> BoxFuture<'_, Result<Option<(ContentType, Bytes)>, StoreError>> {
+        self.run(move |shared| async move { query::payload(&shared, id).await })
+    }
+
+    fn events(&self, filter: EventFilter) -> BoxFuture<'_, Result<Page<EventView>, StoreError>> {
+        self.run(move |shared| async move { query::events(&shared, filter).await })
+    }
+
+    fn delivery(&self, id: DeliveryId) -> BoxFuture<'_, Result<Option<DeliveryView>, StoreError>> {
+        self.run(move |shared| async move { query::delivery(&shared, id).await })
+    }
+
+    fn deliveries(&self, filter: DeliveryFilter) -> BoxFuture<'_, Result<Page<DeliveryView>, StoreError>> {
+        self.run(move |shared| async move { query::deliveries(&shared, filter).await })
+    }
+
+    fn attempts(&self, id: DeliveryId) -> BoxFuture<'_, Result<Vec<AttemptView>, StoreError>> {
+        self.run(move |shared| async move { query::attempts(&shared, id).await })
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
+        self.run(move |shared| async move { query::stats(&shared).await })
+    }
+
+    fn info(&self) -> StoreInfo {
+        let shared = &self.shared;
+        StoreInfo {
+            kind: "redis",
+            description: format!("redis at {} ({})", shared.shown, shared.found.describe()),
+            durability: shared.durability.name(),
+            at_most_once: shared.found.carries_at_most_once(),
+        }
+    }
+
+    fn health(&self) -> Result<(), StoreError> {
+        self.shared.check_open()?;
+        self.shared.trouble().map_or(Ok(()), Err)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            let (reply, done) = oneshot::channel();
+            let sent = self.send(Op::Close(reply));
+            self.shared.closed.store(true, Ordering::SeqCst);
+            self.shared.wake.nudge();
+            if sent.is_ok() {
+                drop(done.await);
+            }
+        })
+    }
+}

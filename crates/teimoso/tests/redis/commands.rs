@@ -1,0 +1,51 @@
+//! The commands straight on a Redis that a server is using, too.
+
+use serde_json::Value;
+
+use crate::on;
+use crate::server::{SOUND, start};
+use crate::support::process::{Ended, teimoso};
+use crate::support::receiver::Receiver;
+
+fn command(url: &str, line: &[&str]) -> Ended {
+    teimoso(line).args(["--store", url]).output().expect("the binary runs").into()
+}
+
+fn lines(ended: &Ended) -> Vec<Value> {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+fn events_deliveries_and_the_dead_are_looked_at_and_replayed_beside_a_server() {
+    let Some(server) = start(SOUND) else { return };
+    let url = server.url();
+    let receiver = Receiver::answering(&[404, 200]);
+    let serving = on(&url).run();
+    let sent = serving.api.send(&receiver.url("/x"), ",\"type\":\"pedido.pago\"");
+    serving.api.until_state(&sent.delivery, "dead");
+
+    let events = lines(&command(&url, &["events", "list", "--json"]));
+    assert_eq!((events.len(), &events[0]["id"]), (1, &sent.event.as_str().into()));
+    let dead = lines(&command(&url, &["dead", "list", "--json"]));
+    assert_eq!((dead.len(), &dead[0]["reason"]), (1, &"permanent_status".into()));
+    let shown = lines(&command(&url, &["deliveries", "show", &sent.delivery, "--json"]));
+    assert_eq!(shown[0]["last_status"], 404);
+
+    let replayed = command(&url, &["dead", "replay", &sent.delivery]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    serving.api.until_state(&sent.delivery, "delivered");
+    serving.api.counts().assert_conserved();
+    serving.stop();
+}
+
+#[test]
+fn send_with_more_than_s2_has_fields_for_goes_through_the_store() {
+    let Some(server) = start(SOUND) else { return };
+    let receiver = Receiver::answering(&[200]);
+    let line = ["send", &receiver.url("/x"), "--type", "t", "--wait", "--allow-net", "127.0.0.0/8"];
+    let ended = command(&server.url(), &line);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("delivered (HTTP 200) after 1 attempt"), "{ended:?}");
+    assert_eq!(receiver.arrived()[0].header("webhook-id"), ended.stdout.trim_end());
+}
