@@ -14,7 +14,6 @@ mod checkpoint;
 mod claim;
 mod core;
 mod error;
-mod fate_tag;
 mod fault;
 mod lock;
 mod open;

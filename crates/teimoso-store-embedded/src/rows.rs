@@ -12,11 +12,9 @@ use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
     Application, AttemptNumber, AttemptRecord, ContentType, DecisionName, ErrorKind, Event, EventId,
     EventType, Headers, IdSpace, Key, LaneKey, LaneRecord, Millis, Mode, NextWhy, PauseWhy, PhaseTimings,
-    PolicyName, Progress, ResponseRecord,
+    PolicyName, Progress, ResponseRecord, fate_tag,
 };
 use teimoso_delivery::retry::WaitSource;
-
-use crate::fate_tag;
 
 /// A stored value that this version cannot read: damage, or a newer writer.
 pub(crate) fn unreadable(column: usize, what: &'static str) -> rusqlite::Error {

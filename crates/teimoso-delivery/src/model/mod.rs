@@ -3,6 +3,7 @@
 mod attempt;
 mod delivery;
 mod event;
+pub mod fate_tag;
 mod ids;
 mod lane;
 mod lease;

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use teimoso_delivery::model::{
-    AttemptNumber, AttemptRecord, DecisionName, ErrorKind, Millis, PhaseTimings, ResponseRecord,
+    AttemptNumber, AttemptRecord, DecisionName, ErrorKind, Millis, PhaseTimings, ResponseRecord, fate_tag,
 };
 use teimoso_delivery::retry::WaitSource;
 
 use super::bytes::put_counted;
-use super::{Reader, Unreadable, fate_tag};
+use super::{Reader, Unreadable};
 
 const VERSION: u8 = 1;
 

@@ -7,7 +7,6 @@ mod attempt;
 mod bytes;
 mod delivery;
 mod event;
-mod fate_tag;
 mod job;
 mod settlement;
 

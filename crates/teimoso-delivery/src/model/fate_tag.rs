@@ -1,6 +1,6 @@
-//! The numbers that stand for fates in a stored attempt. Never reused, never renumbered.
+//! The numbers that stand for fates in every store. Never reused, never renumbered.
 
-use teimoso_delivery::retry::{Fate, Nack, Proof, Refusal, Why};
+use teimoso_retry::{Fate, Nack, Proof, Refusal, Why};
 
 const TAGS: &[(u8, Fate)] = &[
     (1, Fate::NeverSent(Proof::Dns)),
@@ -26,13 +26,13 @@ const TAGS: &[(u8, Fate)] = &[
 ];
 
 /// The number of a fate.
-pub(crate) fn of(fate: Fate) -> u8 {
+pub fn of(fate: Fate) -> u8 {
     let found = TAGS.iter().find(|(_, known)| *known == fate);
     found.map_or(45, |(tag, _)| *tag)
 }
 
 /// The fate of a number; an unknown one proves nothing, so it is ambiguous.
-pub(crate) fn to(tag: u8) -> Fate {
+pub fn to(tag: u8) -> Fate {
     let found = TAGS.iter().find(|(known, _)| *known == tag);
     found.map_or(Fate::Ambiguous(Why::Other), |(_, fate)| *fate)
 }
