@@ -3,6 +3,7 @@
 -- write that frees memory.
 --
 -- KEYS[1]  the shard's `meta` hash; every other key of the shard has its tag
+-- KEYS[2]  in a Cluster, a key that never exists: the server refuses the script while their slot moves
 -- ARGV[1]  the caller's wall clock in ms
 -- ARGV[2]  'redis' (TIME decides) or 'caller' (tests only)
 -- ARGV[3]  bounds: "slots per lane, one slot in so many kept from first attempts, from later ones,
@@ -21,6 +22,8 @@ local EVENT_ORDER, BARE = P .. 'order:events', P .. 'order:bare'
 local READY = string.sub(P, 2, -3)
 local WAITING = string.sub(READY, 1, -8) .. 'espera'
 local BURIED = string.sub(READY, 1, -8) .. 'mortos'
+-- In a Cluster the last two are in other slots: what waits is kept in this one, and what died until it was copied.
+if KEYS[2] then WAITING, BURIED = P .. 'espera', P .. 'mortos' end
 -- Entries taken from them and not yet adopted: token to bytes, and when each is anybody's again.
 local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
 

@@ -79,6 +79,7 @@ fn hand_out(answers: Answers, replies: Vec<(usize, oneshot::Sender<Answers>)>) {
 }
 
 async fn accept_all(shared: &Shared, batch: Vec<NewEvent>) -> Answers {
+    shared.survey.sound()?;
     let mut answers = Vec::with_capacity(batch.len());
     let mut left = batch.as_slice();
     while !left.is_empty() {
@@ -105,7 +106,7 @@ async fn accept_chunk(
     chunk: &[NewEvent],
 ) -> Result<Vec<Result<Accepted, Rejection>>, StoreError> {
     let mut call = shared.call(&ACCEPT);
-    call.number(chunk.len() as u64).number(u8::from(shared.found.carries_at_most_once()));
+    call.number(chunk.len() as u64).number(u8::from(shared.survey.found().carries_at_most_once()));
     chunk.iter().for_each(|event| add(&mut call, event));
     let [rung, answers] = exactly::<2>(shared.accepts.call(&call).await?)?;
     let answers =
@@ -175,7 +176,7 @@ async fn confirm(shared: &Shared) -> Result<(), StoreError> {
             }
         }
         // Its answer came after the fsync.
-        Durability::Disk if shared.found.syncs_always() => {}
+        Durability::Disk if shared.survey.found().syncs_always() => {}
         Durability::Disk => {
             let mut command = cmd("WAITAOF");
             command.arg(1).arg(0).arg(wait);

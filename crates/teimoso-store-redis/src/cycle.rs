@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use crate::claimed::{Answer, Unusable};
 use crate::codec::{self, nonce_bytes};
 use crate::ingress;
-use crate::link::{Failure, Trouble};
+use crate::link::Failure;
 use crate::scripts::{CYCLE, Call};
 use crate::shared::Shared;
 
@@ -217,10 +217,10 @@ impl Cycles {
     }
 
     async fn failed(&mut self, mut turn: Turn, failure: Failure) -> Option<Turn> {
-        let away = matches!(failure.trouble, Trouble::Away | Trouble::Full);
+        let comes_back = failure.trouble.comes_back();
         let error = StoreError::from(failure);
         self.shared.note(Some(error.clone()));
-        if !away {
+        if !comes_back {
             turn.fail(&error);
             return None;
         }

@@ -38,19 +38,20 @@ pub(crate) static JOB: LazyLock<Script> =
     script!("job": "01_base.lua", "02_lanes.lua", "03_rest.lua", "job.lua");
 pub(crate) static STATS: LazyLock<Script> = script!("stats": "01_base.lua", "stats.lua");
 pub(crate) static PEEK: LazyLock<Script> = script!("peek": "01_base.lua", "peek.lua");
+pub(crate) static CARRY: LazyLock<Script> = script!("carry": "01_base.lua", "carry.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "01_base.lua", "02_lanes.lua", "read.lua");
 
 /// A call that can be made again.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) script: &'static Script,
-    key: String,
+    keys: Vec<String>,
     arguments: Vec<Vec<u8>>,
 }
 
 impl Call {
-    pub(crate) fn new(script: &'static Script, key: String) -> Self {
-        Self { script, key, arguments: Vec::new() }
+    pub(crate) fn new(script: &'static Script, keys: Vec<String>) -> Self {
+        Self { script, keys, arguments: Vec::new() }
     }
 
     pub(crate) fn arg(&mut self, argument: impl Into<Vec<u8>>) -> &mut Self {
@@ -74,7 +75,7 @@ impl Call {
 
     fn command(&self, name: &str, script: &str) -> Cmd {
         let mut command = cmd(name);
-        command.arg(script).arg(1).arg(&self.key).arg(&self.arguments);
+        command.arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.arguments);
         command
     }
 }

@@ -11,11 +11,12 @@ use teimoso_delivery::model::{IdSpace, Millis};
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{LeaseRef, StoreError, StoreErrorKind};
 
-use crate::found::Found;
+use crate::found::{Found, Survey};
 use crate::ingress::{Held, Rules};
 use crate::keys::Keys;
-use crate::link::{Failure, Link, Locate};
+use crate::link::{Address, Failure, Link, Locate, Made};
 use crate::options::{Durability, Options, TimeSource};
+use crate::outlying::Outlying;
 use crate::reply;
 use crate::scripts::{Call, Script};
 use crate::wake::Wake;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) place: Arc<dyn Locate>,
+    /// Counts the connections that were made.
+    pub(crate) made: Made,
     pub(crate) shown: String,
     /// Cycles, one after the other.
     pub(crate) work: Link,
@@ -40,7 +43,9 @@ pub(crate) struct Shared {
     /// Queries and orders.
     pub(crate) reads: Link,
     pub(crate) wake: Wake,
-    pub(crate) found: Found,
+    pub(crate) survey: Survey,
+    /// In a Cluster: the way to the public keys that are in other slots than ours.
+    pub(crate) outlying: Option<Outlying>,
     pub(crate) durability: Durability,
     pub(crate) ingress: Rules,
     pub(crate) closed: AtomicBool,
@@ -56,33 +61,63 @@ pub(crate) struct Shared {
 pub(crate) struct Ports {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) entropy: Arc<dyn Entropy>,
-    pub(crate) place: Arc<dyn Locate>,
-    pub(crate) shown: String,
+    pub(crate) address: Address,
+    keys: Keys,
+    place: Arc<dyn Locate>,
+    made: Made,
 }
 
 impl Ports {
+    pub(crate) fn new(
+        address: Address,
+        prefix: &str,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+    ) -> Self {
+        let keys = Keys::new(prefix, address.is_cluster());
+        let place = address.place_of(keys.ready());
+        Self { clock, entropy, address, keys, place, made: Made::new(0) }
+    }
+
+    /// To the server that has everything of ours.
     pub(crate) fn link(&self) -> Link {
-        Link::new(self.place.clone(), self.clock.clone(), self.entropy.clone())
+        self.link_to(self.place.clone())
+    }
+
+    fn link_to(&self, place: Arc<dyn Locate>) -> Link {
+        Link::new(place, self.clock.clone(), self.entropy.clone(), self.made.clone())
+    }
+
+    fn outlying(&self) -> Option<Outlying> {
+        let to = |key: &str| self.link_to(self.address.place_of(key));
+        self.address.is_cluster().then(|| Outlying {
+            waiting: to(self.keys.public_waiting()),
+            buried: to(self.keys.public_buried()),
+        })
     }
 }
 
 impl Shared {
     pub(crate) fn new(ports: Ports, work: Link, found: Found, options: &Options) -> Self {
-        let (accepts, reads) = (ports.link(), ports.link().repeating());
-        let Ports { clock, entropy, place, shown } = ports;
+        let (accepts, reads, outlying) = (ports.link(), ports.link().repeating(), ports.outlying());
+        let Ports { clock, entropy, address, keys, place, made } = ports;
         let salt = AtomicU64::new(entropy.next_u64());
+        let durability = options.durability.unwrap_or_else(|| found.strongest());
+        let shown = address.shown().to_owned();
         Self {
-            keys: Keys::new(&options.prefix),
+            keys,
             clock,
             entropy,
             place,
+            made,
             shown,
             work,
             accepts,
             reads,
             wake: Wake::new(),
-            durability: options.durability.unwrap_or_else(|| found.strongest()),
-            found,
+            durability,
+            survey: Survey::new(found, durability, options),
+            outlying,
             ingress: Rules {
                 most_bytes: options.max_entry_bytes,
                 policy: options.ingress_policy.clone(),
@@ -100,7 +135,7 @@ impl Shared {
 
     /// A call with what every script is told first.
     pub(crate) fn call(&self, script: &'static Script) -> Call {
-        let mut call = Call::new(script, self.keys.meta());
+        let mut call = Call::new(script, self.keys.declared());
         let time = match self.time {
             TimeSource::Redis => "redis",
             TimeSource::Caller => "caller",

@@ -81,6 +81,9 @@ pub(crate) async fn stats(shared: &Shared) -> Result<Stats, StoreError> {
     let [counted, head, lanes, public @ ..] = exactly::<7>(answers)?;
     let (mut counts, bytes) = counts(array(counted)?)?;
     count_public(&mut counts, &public)?;
+    if let Some(outlying) = &shared.outlying {
+        outlying.count(shared, &mut counts).await?;
+    }
     let oldest = array(head)?.get(1).map(number).transpose()?.flatten();
     let oldest = oldest.map(|due| Millis::new(u64::try_from(due).unwrap_or(0)));
     let now = shared.clock.now();

@@ -1,10 +1,10 @@
 //! What events cost the server: how many scripts, which is a promise, and how long they take, which depends on the
 //! machine and is only printed (`--no-capture`).
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::store::{Next, Store};
 use teimoso_delivery::testkit::offer;
 
-use super::server::{Fsync, Server};
 use super::world::{World, settlement, story};
 
 const EVENTS: usize = 4_000;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Commands;
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::Millis;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{LEASE, Next, Store};
@@ -11,7 +12,6 @@ use teimoso_delivery::testkit::{ManualClock, SeededEntropy, offer};
 use teimoso_store_redis::{Options, RedisStore};
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::{World, again, story};
 
 const URL: &str = "http://loja.example/";

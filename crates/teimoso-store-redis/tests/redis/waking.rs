@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redis::Commands;
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::Millis;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Next, Store};
 use teimoso_delivery::testkit::offer;
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::{World, entry, real, story};
 
 const URL: &str = "http://loja.example/";

@@ -3,10 +3,10 @@
 
 mod commands;
 mod delivering;
+mod groups;
 mod losing;
 mod pushing;
 mod refusing;
-mod server;
 #[expect(dead_code, reason = "shared with the other end-to-end program, which uses all of it")]
 #[path = "../e2e/support/mod.rs"]
 mod support;
