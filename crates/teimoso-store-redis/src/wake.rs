@@ -199,28 +199,34 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
 async fn hear(ear: &mut Ear, shared: &Shared) -> Failure {
     loop {
         shared.wake.waiting.notified().await;
-        if let Err(failure) = ear.arm(shared).await {
-            return failure;
-        }
         loop {
-            let check = shared.clock.sleep(jittered(shared.entropy.next_u64()));
-            tokio::select! {
-                heard = ear.hear_push() => {
-                    if !heard {
-                        return Failure::gone();
-                    }
-                    match ear.arm(shared).await {
-                        Ok(()) => break,
-                        Err(failure) => return failure,
-                    }
-                }
-                () = check => {
-                    if !shared.wake.has_news() {
-                        look_for_the_overdue(shared).await;
-                    }
-                }
+            if let Err(failure) = ear.arm(shared).await {
+                return failure;
+            }
+            // Whoever waited is told, and says so when it waits again. A push without news leaves it waiting: our own
+            // scripts ring the bell, too.
+            if shared.wake.has_news() {
+                break;
+            }
+            if !hear_push_or_news(ear, shared).await {
+                return Failure::gone();
             }
         }
+    }
+}
+
+/// Until something was pushed, or a check found what no push said; `false` when the connection is gone.
+async fn hear_push_or_news(ear: &mut Ear, shared: &Shared) -> bool {
+    loop {
+        let check = shared.clock.sleep(jittered(shared.entropy.next_u64()));
+        tokio::select! {
+            heard = ear.hear_push() => return heard,
+            () = check => {}
+        }
+        if shared.wake.has_news() {
+            return true;
+        }
+        look_for_the_overdue(shared).await;
     }
 }
 
