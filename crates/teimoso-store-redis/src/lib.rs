@@ -101,6 +101,14 @@ impl RedisStore {
                 Found::look(&work).await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
             found.check(&options)?;
             let shared = Shared::new(ports, work, found, &options);
+            let layout = shared.strange_layout().await;
+            if let Some(layout) = layout.map_err(|failure| OpenError::connecting(&shown, &failure))? {
+                return Err(OpenError::refused(format!(
+                    "redis holds deliveries in the layout {layout}, which another version of teimoso wrote; this one \
+                     reads and writes the layout {}: use that version, or another prefix",
+                    codec::LAYOUT
+                )));
+            }
             shared.agree_on_ids().await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
             Ok(Arc::new(shared))
         });
