@@ -1,15 +1,18 @@
--- Lanes: the same rules as `teimoso_delivery::lanes`. What is fresh waits in a list per lane (key, due time), what is
--- due later or again in a sorted set; beside them a packed record per lane, a list of lanes per application (its ring),
--- and a list of applications (the turns).
+-- Lanes: the same rules as `teimoso_delivery::lanes`. What is fresh waits in the lane's record while it is little, and
+-- behind that in a list; what is due later, or again, in a sorted set. Beside them a list of lanes per application (its
+-- ring), and a list of applications (the turns).
 
 local LANES, LANE_IDS, LANE_NAMES = P .. 'lanes', P .. 'lane_ids', P .. 'lane_names'
 local TIMERS, HEADS, TURNS, SHARED = P .. 'timers', P .. 'heads', P .. 'turns', P .. 'shared'
 local NOWHERE, RING, TIMER, SHARE = 0, 1, 2, 3
 
--- version, place, answers, whether its health follows, in flight, deliveries kept that are not delivered, fresh ones
--- waiting, due time of the first that waits for later plus 1 (0: none), a time before which nothing of it is due plus 1
--- (0: it was never said); then its health, if it is not the best; then the application
-local LANE, LANE_BYTES = '>BBBBI2I4I4I8I8', 4 + 2 + 2 * 4 + 2 * 8
+-- version, place, answers, whether its health follows, in flight, deliveries kept that are not delivered, fresh ones in
+-- the list, due time of the first that waits for later plus 1 (0: none), a time before which nothing of it is due plus 1
+-- (0: it was never said), bytes of the fresh ones in front; then those, its health if it is not the best, and the
+-- application
+local LANE, LANE_BYTES = '>BBBBI2I4I4I8I8B', 4 + 2 + 2 * 4 + 2 * 8 + 1
+-- A fresh one: its key, and when it came. So many bytes of them are in the lane's record.
+local ENTRY_BYTES, FRONT_BYTES = 15 + 8, 5 * (15 + 8)
 -- why paused (0: not), openings, allowance (0: the cap), failures, successes, not before, first failure
 local HEALTH, HEALTH_BYTES = '>BBI4I4I4I8I8', 2 + 3 * 4 + 2 * 8
 
@@ -20,24 +23,25 @@ local ring_bell, will_claim = false, false
 local ring_ends, heads_said, paused = {}, {}, {}
 
 local function new_lane(id, application)
-  local l = { id = id, application = application, place = NOWHERE, answers = 0, in_flight = 0, kept = 0, fresh = 0 }
+  local l = { id = id, application = application, place = NOWHERE, answers = 0, in_flight = 0, kept = 0, fresh = 0,
+    front = '' }
   lanes[id] = l
   lane_list[#lane_list + 1] = l
   return l
 end
 
 local function parse_lane(id, raw)
-  local _, place, answers, ill, in_flight, kept, fresh, later, said = unpk(LANE, raw)
+  local _, place, answers, ill, in_flight, kept, fresh, later, said, front = unpk(LANE, raw)
   local l = { id = id, place = place, answers = answers, in_flight = in_flight, kept = kept, fresh = fresh,
-    later = later > 0 and later - 1 or nil, said = said > 0 and said - 1 or nil }
+    later = later > 0 and later - 1 or nil, said = said > 0 and said - 1 or nil,
+    front = sub(raw, LANE_BYTES + 1, LANE_BYTES + front) }
+  local at = LANE_BYTES + front + 1
   if ill == 1 then
     local h = {}
-    h.why, h.openings, h.allowance, h.failures, h.successes, h.not_before, h.first_failure =
-      unpk(HEALTH, raw, LANE_BYTES + 1)
-    l.health, l.application = h, sub(raw, LANE_BYTES + HEALTH_BYTES + 1)
-  else
-    l.application = sub(raw, LANE_BYTES + 1)
+    h.why, h.openings, h.allowance, h.failures, h.successes, h.not_before, h.first_failure = unpk(HEALTH, raw, at)
+    l.health, at = h, at + HEALTH_BYTES
   end
+  l.application, l.raw = sub(raw, at), raw
   lanes[id] = l
   lane_list[#lane_list + 1] = l
   return l
@@ -70,6 +74,21 @@ end
 
 local function fresh_of(l) return P .. 'fresh:' .. l.id end
 local function later_of(l) return P .. 'lane:' .. l.id end
+
+-- One that is due since it came.
+local function enqueue(l, entry)
+  if l.fresh == 0 and #l.front < FRONT_BYTES then
+    l.front = l.front .. entry
+    return
+  end
+  local came = l.came
+  if not came then
+    came = {}
+    l.came = came
+  end
+  came[#came + 1] = entry
+  l.fresh = l.fresh + 1
+end
 
 -- Nothing of the lane was due before this: the statistics' first look at who is overdue longest.
 local function say_due(l, due)
@@ -141,7 +160,7 @@ local function place(l)
   if l.place == RING or l.place == SHARE then return end
   local at = nil
   if l.in_flight < allowance(l) then
-    if l.fresh > 0 then at = 0 else at = later_head(l) end
+    if l.front ~= '' or l.fresh > 0 then at = 0 else at = later_head(l) end
   end
   if not at then
     if l.place ~= NOWHERE then put(l, NOWHERE) end
@@ -256,18 +275,21 @@ local function flush_lanes()
     local later = later_head(l)
     local h = l.health
     if h and h.why == 0 and h.openings == 0 and h.allowance == 0 and h.failures == 0 then h = nil end
-    if crowded and not h and l.place == NOWHERE and l.in_flight == 0 and l.kept == 0 and l.fresh == 0
-      and not later then
+    if crowded and not h and l.place == NOWHERE and l.in_flight == 0 and l.kept == 0 and l.front == ''
+      and l.fresh == 0 and not later then
       forgotten[#forgotten + 1] = l.id
     else
       local record = pack(LANE, 2, l.place, l.answers, h and 1 or 0, l.in_flight, l.kept, l.fresh,
-        later and later + 1 or 0, l.said and l.said + 1 or 0)
+        later and later + 1 or 0, l.said and l.said + 1 or 0, #l.front) .. l.front
       if h then
         record = record .. pack(HEALTH, h.why, h.openings, h.allowance, h.failures, h.successes, h.not_before,
           h.first_failure)
       end
-      records[#records + 1] = l.id
-      records[#records + 1] = record .. l.application
+      record = record .. l.application
+      if record ~= l.raw then
+        records[#records + 1] = l.id
+        records[#records + 1] = record
+      end
     end
   end
   if #forgotten > 0 then

@@ -1,10 +1,10 @@
 -- Acceptance: events, their names, their deliveries and the counters, in one step. Adds first, so that Redis refuses
 -- it when memory is full: what cannot be kept is not accepted.
 --
--- ARGV[4..6]  events, whether at-most-once may be promised (1 or 0), destinations
+-- ARGV[4..7]  events, whether at-most-once may be promised (1 or 0), destinations, events that are named
 -- then        per destination: application, lane (empty: nobody), origin
--- then        per event: which destination, mode, whether it is named, not before plus 1 (0: at once), and if it is
---             named fingerprint, length of the caller's id, that id, idempotency key, packed; the event's record
+-- then        per event: which destination, mode, 1 if it is named plus 2 if it is not for at once, not before, and if it
+--             is named fingerprint, length of the caller's id, that id, idempotency key, packed; the event's record
 -- Answers     the bell, and per event its key; or {0, key, caller's id, its delivery's state if it has one} when it was
 --             known, or {what speaks against it}
 
@@ -15,7 +15,7 @@ local OK, ID_TAKEN, KEY_REUSED, MODE_UNAVAILABLE, TOO_MANY_LANES = 0, 1, 2, 3, 4
 local FIRST, DELIVER_AT = 0, 8
 
 local events, at_most_once, places = tonumber(ARGV[4]), ARGV[5] == '1', tonumber(ARGV[6])
-local first_event = 7 + 3 * places
+local named_events, first_event = tonumber(ARGV[7]), 8 + 3 * places
 
 -- ---- destinations
 
@@ -23,7 +23,7 @@ local destinations = {}
 do
   local names = {}
   for index = 1, places do
-    local arg = 4 + 3 * index
+    local arg = 5 + 3 * index
     destinations[index] = { application = ARGV[arg], lane = ARGV[arg + 1], origin = ARGV[arg + 2] }
     names[index] = ARGV[arg] .. '\n' .. ARGV[arg + 1]
   end
@@ -68,7 +68,7 @@ local function read_names()
   local names, ids = {}, {}
   for index = 1, events do
     local meta = ARGV[first_event + 2 * index - 2]
-    if byte(meta, 4) == 1 then
+    if byte(meta, 4) % 2 == 1 then
       local place, _, _, _, fingerprint, length = unpk('>I2BBI8c16I2', meta)
       local application = destinations[place].application
       local event = { fingerprint = fingerprint, id = sub(meta, 31, 30 + length) }
@@ -180,22 +180,10 @@ local function head_of(to, l, mode, deliver_at)
   return to.head
 end
 
-local function enqueue(l, key, deliver_at)
-  deliveries_made = deliveries_made + 1
-  l.kept = l.kept + 1
-  if deliver_at > now then return push(l, deliver_at, key) end
-  local came = l.came
-  if not came then
-    came = {}
-    l.came = came
-    say_due(l, now)
-  end
-  came[#came + 1] = key .. now_packed
-  l.fresh = l.fresh + 1
-end
-
 local function accept(index)
-  local place_of, mode, _, deliver_at = unpk('>I2BBI8', ARGV[first_event + 2 * index - 2])
+  local meta, deliver_at = ARGV[first_event + 2 * index - 2], 0
+  local high, low, mode, flags = byte(meta, 1, 4)
+  if flags >= 2 then deliver_at = unpk('>I8', meta, 5) end
   local event = named[index]
   if event then
     local same, rejected = find(event)
@@ -203,7 +191,7 @@ local function accept(index)
     if same then return standing(same) end
   end
   if mode == AT_MOST_ONCE and not at_most_once then return { MODE_UNAVAILABLE } end
-  local to, l = destinations[place_of], nil
+  local to, l = destinations[256 * high + low], nil
   if to.lane ~= '' then
     l = lane_for(to)
     if not l then return { TOO_MANY_LANES } end
@@ -213,14 +201,16 @@ local function accept(index)
     made_here[key] = true
     remember(event, key, l and 1 or 0, event.id)
   end
-  local record = head_of(to, l, mode, l and deliver_at - 1 or 0) .. ARGV[first_event + 2 * index - 1]
+  local record = head_of(to, l, mode, l and deliver_at or 0) .. ARGV[first_event + 2 * index - 1]
   local at = #records
   records[at + 1] = key
   records[at + 2] = record
   order[#order + 1] = key
   bytes = bytes + #record
   if l then
-    enqueue(l, key, deliver_at - 1)
+    deliveries_made = deliveries_made + 1
+    l.kept = l.kept + 1
+    if deliver_at > now then push(l, deliver_at, key) else enqueue(l, key .. now_packed) end
   else
     bare[#bare + 1] = now
     bare[#bare + 1] = key
@@ -228,7 +218,7 @@ local function accept(index)
   return key
 end
 
-read_names()
+if named_events > 0 then read_names() end
 local answers = {}
 for index = 1, events do answers[index] = accept(index) end
 write('HSET', EVENTS, records)
@@ -238,7 +228,11 @@ write('HSET', NAMES, names_kept)
 write('RPUSH', NAMES_IN_TIME, names_dated)
 write('HSET', IDS, ids_kept)
 for index = 1, #lane_list do
-  if lane_list[index].came then place(lane_list[index]) end
+  local l = lane_list[index]
+  if l.front ~= '' then
+    if not l.said then say_due(l, now) end
+    place(l)
+  end
 end
 if deliveries_made > 0 then
   ring_bell = true

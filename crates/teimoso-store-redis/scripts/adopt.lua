@@ -60,9 +60,7 @@ local function adopt(lane, origin, record, attempts, budget_from, first, why, ea
   ring_bell = true
   if attempts == 0 then
     count('pending', 1)
-    l.came = l.came or {}
-    table.insert(l.came, key .. pack('>I8', now))
-    l.fresh = l.fresh + 1
+    enqueue(l, key .. pack('>I8', now))
     say_due(l, now)
     return place(l)
   end

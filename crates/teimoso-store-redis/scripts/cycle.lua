@@ -1,10 +1,10 @@
 -- The rest of a cycle: the claim of what was taken, the history's bounds, the answer.
 --
 -- Answers  the bell, whether there is more to do than one script may, when to wake (-1: nothing waits), renewals that
---          came too late by their place, lanes that were paused (name, until, why), numbers and names of the lanes of
---          what was claimed, per delivery its key, its record (empty: as its event says) and its event's record, then
---          the clocks' difference, how far a clock went back, whether the public keys have something to adopt, and when
---          the first that waits there is due (-1: none does)
+--          came too late by their place, lanes that were paused (name, until, why), per delivery its key,
+--          its record (empty: as its event says) and its event's record, then the clocks' difference, how far a clock
+--          went back, whether the public keys have something to adopt, and when the first that waits there is due (-1:
+--          none does)
 
 local CLAIMS, LEASES = P .. 'claims', P .. 'leases'
 local claimed, answer = {}, {}
@@ -178,24 +178,6 @@ end
 
 local function head_score(order) return tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge) end
 
-local function lane_names()
-  local ids, names, seen = {}, {}, {}
-  for index = 2, #answer, 3 do
-    local raw = answer[index] ~= '' and answer[index]
-    local id = raw and unpk('>I4', raw, 44) or unpk('>I4', answer[index + 1], 18)
-    if not seen[id] then
-      seen[id] = true
-      ids[#ids + 1] = id
-    end
-  end
-  local found = fetch(LANE_NAMES, ids)
-  for index, id in ipairs(ids) do
-    names[2 * index - 1] = id
-    names[2 * index] = found[index] or ''
-  end
-  return names
-end
-
 local function paused_lanes()
   local found = {}
   for _, pause in ipairs(paused) do
@@ -214,7 +196,8 @@ elseif will_claim then
   take()
   lease_taken()
 end
-if will_claim then sweep() end
+-- Every few milliseconds will do.
+if will_claim and (not last_run or floor(now / 16) ~= floor(last_run / 16)) then sweep() end
 local bell = finish()
 local wake, adopt, waits = -1, 0, -1
 if will_claim then
@@ -225,4 +208,4 @@ if will_claim then
   -- A score of somebody else's may be anything: seconds, or a fraction.
   wake = wake < math.huge and max(floor(wake - shift), 0) or -1
 end
-return { bell, unfinished, wake, lost, paused_lanes(), lane_names(), answer, shift, rebased, adopt, waits }
+return { bell, unfinished, wake, lost, paused_lanes(), answer, shift, rebased, adopt, waits }

@@ -18,7 +18,8 @@ local lost = {}
 will_claim = want >= 0
 
 local function settle_and_extend()
-  -- What is next: as in `rest`; or delivered, with the record that says so, as the caller made it.
+  -- What is next: as in `rest`; or delivered, with the record that says so, as the caller made it. That is the only
+  -- settlement of its delivery in this call.
   local QUICK = 4
   local FIXED, FIXED_BYTES = '>BBBBBI4I4I8I8I8I4', 26 + 5 + 2 * 4 + 3 * 8 + 4
   local arg = 13 + tonumber(ARGV[12])
@@ -69,8 +70,7 @@ local function settle_and_extend()
 
   -- What most attempts come to, without taking any record apart.
   local delivered = 0
-  local function settle_delivered(key, body)
-    local raw = raws[key]
+  local function settle_delivered(key, body, raw)
     if not raw then return end
     local _, state, _, _, _, _, flags = byte(raw, 1, 7)
     local by = sub(body, 1, 16)
@@ -85,7 +85,6 @@ local function settle_and_extend()
       end
     end
     local record = sub(body, 27)
-    raws[key] = record
     local at = #written
     written[at + 1] = key
     written[at + 2] = record
@@ -114,19 +113,22 @@ local function settle_and_extend()
   end
 
   if arg > 13 then load_lanes({ unpack(ARGV, 13, arg - 1) }) end
-  read_ahead(arg, arg + settlements - 1)
-  for index = arg, arg + settlements - 1 do
-    local key, body = ARGV[index], ARGV[index + settlements]
-    if byte(body, 17) ~= QUICK then
+  local found = settlements > 0 and call('HMGET', DELIVERIES, unpack(ARGV, arg, arg + settlements - 1))
+  for index = 1, settlements do
+    local key, body = ARGV[arg + index - 1], ARGV[arg + index - 1 + settlements]
+    if byte(body, 17) == QUICK then
+      settle_delivered(key, body, found[index])
+    else
+      if raws[key] == nil then raws[key] = found[index] end
       settle(key, body)
-    elseif not (deliveries[key] and deliveries[key].touched) then
-      deliveries[key] = nil
-      settle_delivered(key, body)
     end
   end
   if delivered > 0 then
     count('in_flight', -delivered)
     count('delivered', delivered)
+    -- Before anybody reads them again.
+    write('HSET', DELIVERIES, written)
+    written = {}
   end
   arg = arg + 2 * settlements
   read_ahead(arg, arg + renewals - 1)

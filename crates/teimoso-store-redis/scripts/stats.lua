@@ -9,7 +9,7 @@ local MOST_CHECKED = 500
 
 -- When the first of a lane is due; nil when nothing waits in it.
 local function first_due(l)
-  local entry = l.fresh > 0 and call('LINDEX', fresh_of(l), 0)
+  local entry = l.front ~= '' and l.front or l.fresh > 0 and call('LINDEX', fresh_of(l), 0)
   local due = entry and unpk('>I8', entry, 16)
   return due and l.later and min(due, l.later) or due or l.later
 end

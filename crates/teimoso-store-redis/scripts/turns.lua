@@ -4,11 +4,8 @@
 local taken_of, later_taken = {}, {}
 
 -- Fresh entries whose delivery was cancelled meanwhile, rows of the history of what was replayed since.
-local some_ghosts = nil
-local function is_ghost(entry)
-  if some_ghosts == nil then some_ghosts = call('HLEN', GHOSTS) > 0 end
-  return some_ghosts and call('HDEL', GHOSTS, entry) == 1
-end
+local some_ghosts = true
+local function is_ghost(entry) return some_ghosts and call('HDEL', GHOSTS, entry) == 1 end
 
 local function take()
   -- Lanes whose timer rang, or that a share held back, looked at by one script; applications read at once.
@@ -43,164 +40,184 @@ local function take()
     end
   end
 
-  -- ---- the heads of a lane
+  -- ---- what a lane gives
 
-  -- Takes fresh entries out, few at first: with many lanes a claim takes little of each. Those not taken go back.
-  local function load_fresh(l)
-    local step = l.step or 1
-    local entries = call('LPOP', fresh_of(l), min(step, l.fresh, max(allowance(l) - l.in_flight, 1)))
-    l.step = min(step * 4, CAP)
+  -- The next entries of its list, about as many as it will be asked for; those not taken go back.
+  local function load_fresh(l, most)
+    local entries = call('LPOP', fresh_of(l), min(most, l.fresh))
     -- The list is what counts; the number is kept beside it.
-    if not entries then l.fresh, entries = 0, {} end
-    l.entries, l.entry = entries, 1
+    l.fresh = entries and l.fresh - #entries or 0
+    l.front = entries and table.concat(entries) or ''
   end
 
   local function load_later(l)
-    local skip, step = l.gone and #l.gone or 0, l.later_step or 2
+    local skip, step = l.gone and #l.gone or 0, l.step or 2
     if l.added then
       write('ZADD', later_of(l), l.added)
       l.added = nil
     end
     local near = call('ZRANGE', later_of(l), skip, skip + step - 1, 'WITHSCORES')
-    l.near, l.at, l.more, l.later_step = near, 1, #near == 2 * step, min(step * 4, CAP + 1)
+    l.near, l.at, l.more, l.step = near, 1, #near == 2 * step, min(step * 4, CAP + 1)
     l.later, l.stale = tonumber(near[2] or ''), false
   end
 
-  -- The first that is due, as its key and when it was due; nil when none is.
-  local function next_due(l)
-    local entry = nil
-    if l.fresh > 0 then
-      if not l.entries or l.entry > #l.entries then load_fresh(l) end
-      entry = l.entries[l.entry]
-    end
-    local later = later_head(l)
-    if later and later <= now and (not entry or later < unpk('>I8', entry, 16)) then
-      if not l.near or l.at > #l.near or l.added then load_later(l) end
-      local key = l.near[l.at]
-      l.at = l.at + 2
-      l.gone = l.gone or {}
-      l.gone[#l.gone + 1] = key
-      l.later = tonumber(l.near[l.at + 1] or '')
-      if not l.later and l.more then l.stale = true end
-      return key
-    end
-    if not entry then return nil end
-    l.entry, l.fresh = l.entry + 1, l.fresh - 1
-    return sub(entry, 1, 15), entry
+  -- The first that waited for later, and is due.
+  local function take_later(l)
+    if not l.near or l.at > #l.near or l.added then load_later(l) end
+    local key = l.near[l.at]
+    l.at = l.at + 2
+    l.gone = l.gone or {}
+    l.gone[#l.gone + 1] = key
+    l.later = tonumber(l.near[l.at + 1] or '')
+    if not l.later and l.more then l.stale = true end
+    later_taken[#later_taken + 1] = key
+    return key
   end
 
-  -- One entry of a lane whose turn it is; the lane then goes where it waits for its next turn.
-  local function take_from(l, left)
-    local slots, allowed = left + held + #taken, allowance(l)
-    if l.in_flight >= allowed then return end
-    local later = l.fresh == 0 and later_head(l)
-    if l.fresh == 0 and not later then return end
-    if (later and later > now) or (l.health and paused_until(l) > now) then return place(l) end
-    if l.in_flight >= max(floor((left + l.in_flight) / 2), 1) then return put(l, SHARE) end
-    if l.answers == 0 and left < floor(slots / (l.in_flight == 0 and FIRST_PART or MORE_PART)) then
-      return put(l, SHARE)
+  -- The first in front, unless it is to be passed over.
+  local function take_fresh(l, at)
+    local entry = some_ghosts and sub(l.front, at, at + ENTRY_BYTES - 1)
+    return not (entry and is_ghost(entry)) and sub(l.front, at, at + 14)
+  end
+
+  -- Whether a lane with so many in flight has to leave the free slots to others.
+  local function holds_its_share(l, in_flight)
+    local left = max(free - #taken, 0)
+    if in_flight >= max(floor((left + in_flight) / 2), 1) then return true end
+    return l.answers == 0
+      and left < floor((left + held + #taken) / (in_flight == 0 and FIRST_PART or MORE_PART))
+  end
+
+  -- So many turns of a lane; it then goes where it waits for its next one.
+  local function take_from(l, most)
+    if l.health and paused_until(l) > now then return place(l) end
+    local in_flight, allowed, at = l.in_flight, allowance(l), 1
+    local shared = false
+    while most > 0 and in_flight < allowed do
+      if at > #l.front and l.fresh > 0 then
+        load_fresh(l, min(most, allowed - in_flight))
+        at = 1
+      end
+      local is_fresh, later = at <= #l.front, later_head(l)
+      if later and (later > now or (is_fresh and later >= unpk('>I8', l.front, at + 15))) then later = nil end
+      if not is_fresh and not later then break end
+      shared = holds_its_share(l, in_flight)
+      if shared then break end
+      local key = nil
+      if later then
+        key = take_later(l)
+      else
+        key, at = take_fresh(l, at), at + ENTRY_BYTES
+      end
+      if key then
+        in_flight, most = in_flight + 1, most - 1
+        taken[#taken + 1] = key
+        taken_of[#taken] = l
+      end
     end
-    local key, entry = next_due(l)
-    if key and not (entry and is_ghost(entry)) then
-      l.in_flight = l.in_flight + 1
-      taken[#taken + 1] = key
-      taken_of[#taken] = l
-      if not entry then later_taken[#later_taken + 1] = key end
-    end
+    l.in_flight = in_flight
+    if at > 1 then l.front = sub(l.front, at) end
+    if shared then return put(l, SHARE) end
     place(l)
   end
 
   -- ---- turns
 
   -- A queue of which so many are still in Redis: what was read of it, what comes round again.
-  local function queue_of(key) return { key = key, left = call('LLEN', key), front = {}, at = 1, back = {}, next = 1 } end
-
-  -- What is first in a queue.
-  local function shift_queue(queue, step)
-    if queue.left > 0 and queue.at > #queue.front then
-      queue.front, queue.at = call('LPOP', queue.key, step) or {}, 1
-      queue.left = #queue.front > 0 and queue.left - #queue.front or 0
-    end
-    local first = queue.front[queue.at]
-    if first then
-      queue.at = queue.at + 1
-      return first
-    end
-    first = queue.back[queue.next]
-    if first then queue.next = queue.next + 1 end
-    return first
+  local function queue_of(key)
+    return { key = key, left = call('LLEN', key), front = {}, at = 1, back = {} }
   end
-
-  local function is_drained(queue) return queue.left == 0 and not queue.front[queue.at] and not queue.back[queue.next] end
 
   -- What was not used goes back to the front, what came round again to the end.
   local function put_back(queue)
     local front = {}
     for index = #queue.front, queue.at, -1 do front[#front + 1] = queue.front[index] end
     write('LPUSH', queue.key, front)
-    local back = {}
-    for index = queue.next, #queue.back do back[#back + 1] = queue.back[index] end
-    write('RPUSH', queue.key, back)
+    write('RPUSH', queue.key, queue.back)
   end
 
-  -- The applications' lanes, by application.
-  local rings = {}
-
-  local function next_lane(application)
-    local ring = rings[application]
-    if not ring then
-      ring = queue_of(P .. 'ring:' .. application)
-      ring.lanes = max(ring.left, 1)
-      rings[application] = ring
+  -- The next of a queue; what came round again comes after all that is still in Redis.
+  local function next_of(queue, step)
+    if queue.at > #queue.front then
+      if queue.left > 0 then
+        queue.front = call('LPOP', queue.key, step) or {}
+        queue.left = #queue.front > 0 and queue.left - #queue.front or 0
+      else
+        queue.front, queue.back = queue.back, {}
+      end
+      queue.at = 1
+      if queue.holds_lanes then load_lanes(queue.front) end
     end
-    local before = ring.front
-    local id = shift_queue(ring, min(want - #taken, MOST_READ))
-    if ring.front ~= before then load_lanes(ring.front) end
-    return ring, id and lanes[tonumber(id)]
+    local first = queue.front[queue.at]
+    queue.at = queue.at + 1
+    return first
   end
 
-  -- Where `put` said the lanes of this application go: to the end of its turns here.
-  local function come_round(application, ring)
-    local ended = ring_ends[application]
-    if ended then
-      for index = 1, #ended do ring.back[#ring.back + 1] = ended[index] end
-      ring_ends[application] = nil
+  local function length_of(queue) return queue.left + #queue.front - queue.at + 1 + #queue.back end
+
+  local looks = 0
+
+  -- So many deliveries of one application: its lanes' turns, several at a time where each would get several.
+  local function serve(application, ring, quota)
+    local until_taken = #taken + quota
+    while #taken < until_taken do
+      local waiting = length_of(ring)
+      if waiting <= 0 then return end
+      local each = max(floor((until_taken - #taken) / waiting), 1)
+      for _ = 1, waiting do
+        if #taken >= until_taken then return end
+        local id = next_of(ring, min(until_taken - #taken, MOST_READ))
+        local l = id and lanes[tonumber(id)]
+        looks = looks + 1
+        if l then
+          l.place = NOWHERE
+          take_from(l, min(each, until_taken - #taken))
+          if l.place == RING then ring.back[#ring.back + 1] = l.id end
+        end
+        if looks > want + MOST_LANES then return end
+      end
     end
   end
 
   local function take_turns()
-    local turns, looks = queue_of(TURNS), 0
-    while #taken < want do
-      local application = shift_queue(turns, MOST_READ)
-      if not application then break end
-      local ring, l = next_lane(application)
-      if l then
-        l.place = NOWHERE
-        -- As many fresh ones at once as its turns may come to.
-        l.step = l.step or max(floor((want - #taken) / ring.lanes), 1)
-        take_from(l, max(free - #taken, 0))
-        come_round(application, ring)
-      end
-      if not is_drained(ring) then turns.back[#turns.back + 1] = application end
-      looks = looks + 1
-      if looks == want + MOST_LANES then
-        unfinished = 1
-        break
+    local turns, rings = queue_of(TURNS), {}
+    while #taken < want and looks <= want + MOST_LANES do
+      local waiting = length_of(turns)
+      if waiting <= 0 then break end
+      local quota = max(floor((want - #taken) / waiting), 1)
+      for _ = 1, min(waiting, want - #taken) do
+        local application = next_of(turns, MOST_READ)
+        if not application then break end
+        local ring = rings[application]
+        if not ring then
+          ring = queue_of(P .. 'ring:' .. application)
+          ring.holds_lanes = true
+          rings[application] = ring
+        end
+        serve(application, ring, min(quota, want - #taken))
+        if length_of(ring) > 0 then turns.back[#turns.back + 1] = application end
+        if #taken >= want then break end
       end
     end
+    if looks > want + MOST_LANES then unfinished = 1 end
     for _, ring in pairs(rings) do put_back(ring) end
     put_back(turns)
+    -- What `put` said of their rings was heard above.
+    ring_ends = {}
     for index = 1, #lane_list do
       local l = lane_list[index]
-      local entries = l.entries
-      if entries and l.entry <= #entries then
+      if #l.front > FRONT_BYTES then
         local back = {}
-        for at = #entries, l.entry, -1 do back[#back + 1] = entries[at] end
+        for at = #l.front - ENTRY_BYTES + 1, FRONT_BYTES + 1, -ENTRY_BYTES do
+          back[#back + 1] = sub(l.front, at, at + ENTRY_BYTES - 1)
+        end
         write('LPUSH', fresh_of(l), back)
+        l.fresh, l.front = l.fresh + #back, sub(l.front, 1, FRONT_BYTES)
       end
     end
   end
 
+  some_ghosts = call('HLEN', GHOSTS) > 0
   ready_timers()
   look_at_shares_again()
   flush_rings()

@@ -148,6 +148,7 @@ fn add_all(call: &mut Call, chunk: &[NewEvent]) {
         place_of.push(u16::try_from(number).unwrap_or(u16::MAX));
     }
     call.number(places.len() as u64);
+    call.number(chunk.iter().filter(|event| codec::is_named(event)).count() as u64);
     for Place { application, lane, origin } in places {
         call.arg(application).arg(lane).arg(origin);
     }

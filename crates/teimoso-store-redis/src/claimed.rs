@@ -1,6 +1,5 @@
 //! What a cycle answered: leases with their events, lanes that were paused, when to wake.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,7 +10,7 @@ use teimoso_delivery::store::{
 };
 
 use crate::codec::{self, DeliveryRecord, Unreadable};
-use crate::ingress::Held;
+use crate::ingress::{self, Held};
 use crate::reply::{array, exactly, natural, some_bytes, some_number};
 use crate::shared::Shared;
 
@@ -71,8 +70,8 @@ impl Answer {
         shared: &Shared,
         request: Option<&ClaimRequest>,
     ) -> Result<Self, StoreError> {
-        let [bell, unfinished, wake, lost, paused, names, taken, shift, rebased, ingress, waits] =
-            exactly::<11>(value)?;
+        let [bell, unfinished, wake, lost, paused, taken, shift, rebased, ingress, waits] =
+            exactly::<10>(value)?;
         let shift = some_number(&shift)?;
         let mut answer = Self {
             bell: some_number(&bell)?,
@@ -92,22 +91,15 @@ impl Answer {
             rebased: natural(&rebased)?,
         };
         if let Some(request) = request {
-            let lanes = lane_names(array(names)?)?;
             let mut taken = array(taken)?.into_iter();
             while let (Some(key), Some(record), Some(event)) = (taken.next(), taken.next(), taken.next()) {
-                answer.take_in(Taken { key, record, event }, &lanes, shared, request.nonce)?;
+                answer.take_in(Taken { key, record, event }, shared, request.nonce)?;
             }
         }
         Ok(answer)
     }
 
-    fn take_in(
-        &mut self,
-        taken: Taken,
-        lanes: &HashMap<u32, Arc<str>>,
-        shared: &Shared,
-        nonce: Nonce,
-    ) -> Result<(), StoreError> {
+    fn take_in(&mut self, taken: Taken, shared: &Shared, nonce: Nonce) -> Result<(), StoreError> {
         let (key, record) = (some_bytes(taken.key)?, some_bytes(taken.record)?);
         let event = some_bytes(taken.event)?;
         // A key or a record that cannot be read names no lease that could be given back: it ends by itself.
@@ -126,7 +118,7 @@ impl Answer {
         let due = record.due.get().saturating_add_signed(self.shift.saturating_neg());
         self.claim.taken.push(Claimed {
             lease: Lease::grant(delivery, nonce),
-            lane: lanes.get(&record.lane).cloned().unwrap_or_else(|| url.clone()),
+            lane: ingress::lane_of(&url).0.into(),
             event: Arc::new(event),
             url,
             progress: record.progress,
@@ -155,15 +147,6 @@ fn read_record(
         false => DeliveryRecord::decode(record),
     };
     Ok((codec::parse_key(key)?, record?))
-}
-
-fn lane_names(names: Vec<Value>) -> Result<HashMap<u32, Arc<str>>, StoreError> {
-    let mut found = HashMap::new();
-    let mut names = names.into_iter();
-    while let (Some(lane), Some(name)) = (names.next(), names.next()) {
-        found.insert(natural(&lane)?, address(&some_bytes(name)?));
-    }
-    Ok(found)
 }
 
 fn pauses(values: Vec<Value>) -> Result<Vec<LanePause>, StoreError> {

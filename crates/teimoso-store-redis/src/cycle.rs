@@ -4,7 +4,7 @@
 //! One task, one cycle at a time. While Redis is away, settlements are kept and sent again for ever; a claim is told
 //! once, and the next one asks under the old nonce first, so that no lease is stranded.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use teimoso_delivery::model::{DeadReason, DeliveryId, Key, Millis, Nonce};
@@ -112,12 +112,15 @@ impl Turn {
         for lane in lanes {
             call.number(lane);
         }
+        let mut seen = HashMap::with_capacity(self.settlements.len());
         for (key, _) in &self.settlements {
+            *seen.entry(*key).or_insert(0) += 1;
             call.arg(key_text(*key));
         }
-        for (_, settlement) in &self.settlements {
+        for (key, settlement) in &self.settlements {
             call.arg(match held(settlement) {
-                Some(held) if is_plain(settlement) => {
+                // What is settled twice in one call takes the way that looks at what the first one did.
+                Some(held) if is_plain(settlement) && seen.get(key) == Some(&1) => {
                     codec::delivered(settlement, &held.record, shared.at_redis(settlement.at))
                 }
                 held => {

@@ -13,7 +13,7 @@ mod settlement;
 
 use teimoso_delivery::model::{Key, Nonce};
 
-pub(crate) use acceptance::{acceptance, named};
+pub(crate) use acceptance::{acceptance, is_named, named};
 pub(crate) use attempt::{decode_attempt, encode_attempt};
 pub(crate) use bytes::Reader;
 pub(crate) use delivery::DeliveryRecord;
