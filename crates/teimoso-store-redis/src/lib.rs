@@ -116,6 +116,14 @@ impl RedisStore {
         found.check_mode(is_cluster)?;
         found.check(options)?;
         let shared = Shared::new(ports, work, found, options);
+        if let Some(layout) = shared.strange_layout().await.map_err(failed)? {
+            let sentence = format!(
+                "redis holds deliveries in the layout {layout}, which another version of teimoso wrote; this one reads \
+                 and writes the layout {}: use that version, or another prefix",
+                codec::LAYOUT
+            );
+            return Err(OpenError::new(OpenErrorKind::Unsuitable, sentence));
+        }
         shared.agree_on_ids().await.map_err(failed)?;
         Ok(Arc::new(shared))
     }
