@@ -26,6 +26,8 @@ local BURIED = string.sub(READY, 1, -8) .. 'mortos'
 if KEYS[2] then WAITING, BURIED = P .. 'espera', P .. 'mortos' end
 -- Entries taken from them and not yet adopted: token to bytes, and when each is anybody's again.
 local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
+-- Processes that block on the ready list, and until when each is believed to live; their lists hold what they took.
+local STAGED = P .. 'staged'
 
 -- States, reasons and the like: the tags of the model, which are law.
 local PENDING, IN_FLIGHT, SCHEDULED, DELIVERED, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5

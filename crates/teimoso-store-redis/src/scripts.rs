@@ -39,6 +39,7 @@ pub(crate) static JOB: LazyLock<Script> =
 pub(crate) static STATS: LazyLock<Script> = script!("stats": "01_base.lua", "stats.lua");
 pub(crate) static PEEK: LazyLock<Script> = script!("peek": "01_base.lua", "peek.lua");
 pub(crate) static CARRY: LazyLock<Script> = script!("carry": "01_base.lua", "carry.lua");
+pub(crate) static STAGE: LazyLock<Script> = script!("stage": "01_base.lua", "stage.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "01_base.lua", "02_lanes.lua", "read.lua");
 
 /// A call that can be made again.
