@@ -6,11 +6,13 @@
 //! | [`Tls`] | the same, answering only over TLS with a throw-away certificate |
 //! | [`Cluster`] | three masters with all slots, a replica each where a failover is tested |
 //! | [`Sentinels`] | a master, its replica, and three sentinels that watch them |
+//! | [`Proxy`] | something between us and a server that knows only some commands |
 //!
 //! Everything panics when it does not work: without a server nothing of Redis can be tested, and a machine that has no
 //! `redis-server` is told so here and nowhere else. Deliberately absent: servers that somebody else started.
 
 mod cluster;
+mod proxy;
 mod sentinels;
 mod server;
 mod tls;
@@ -19,6 +21,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 pub use cluster::Cluster;
+pub use proxy::{Proxy, Words};
 pub use sentinels::Sentinels;
 pub use server::{Fsync, Server};
 pub use tls::Tls;

@@ -38,5 +38,7 @@ end
 local longest = overdue_longest()
 if #lane_list > 0 then flush_lanes() end
 longest = longest < math.huge and { '', string.format('%d', longest) } or {}
+local taken = call('HLEN', P .. 'taken')
+for _, owner in ipairs(call('ZRANGE', P .. 'staged', 0, -1)) do taken = taken + call('LLEN', P .. 'staged:' .. owner) end
 return { call('HGETALL', P .. 'counts'), longest, call('HLEN', LANE_IDS), call('LLEN', ANYBODY .. 'prontos'),
-  call('ZCARD', WAITING), call('LLEN', BURIED), call('HLEN', P .. 'taken') }
+  call('ZCARD', WAITING), call('LLEN', BURIED), taken }

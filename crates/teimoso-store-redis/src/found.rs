@@ -13,6 +13,7 @@ use crate::error::{OpenError, OpenErrorKind};
 use crate::link::{Failure, Link, Trouble};
 use crate::options::{Durability, Options};
 use crate::shared::Shared;
+use crate::wake;
 
 /// Oldest version: LPOP with a count.
 const OLDEST: (u32, u32) = (6, 2);
@@ -220,13 +221,18 @@ pub(crate) async fn keep_looking(shared: Arc<Shared>) {
             _ = connections.changed() => {}
             () = shared.clock.sleep(LOOK_EVERY) => {}
         }
-        while let Err(failure) = Found::look(&shared.reads).await.map(|found| shared.survey.note(found)) {
+        while let Err(failure) = look_around(&shared).await {
             if !failure.trouble.comes_back() {
                 break;
             }
             shared.reads.pause().await;
         }
     }
+}
+
+async fn look_around(shared: &Shared) -> Result<(), Failure> {
+    shared.survey.note(Found::look(&shared.reads).await?);
+    wake::sweep(shared).await
 }
 
 fn text(value: Value) -> String {

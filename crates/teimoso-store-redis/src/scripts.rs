@@ -41,6 +41,7 @@ pub(crate) static JOB: LazyLock<Script> = script!("job": "02_lanes.lua", "03_res
 pub(crate) static STATS: LazyLock<Script> = script!("stats": "02_lanes.lua", "stats.lua");
 pub(crate) static PEEK: LazyLock<Script> = script!("peek": "peek.lua");
 pub(crate) static CARRY: LazyLock<Script> = script!("carry": "carry.lua");
+pub(crate) static STAGE: LazyLock<Script> = script!("stage": "stage.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "02_lanes.lua", "03_rest.lua", "read.lua");
 
 /// A call that can be made again.

@@ -28,7 +28,7 @@ use tokio::sync::{Mutex, watch};
 pub(crate) use address::Address;
 pub(crate) use backoff::Backoff;
 pub(crate) use failure::{Failure, Trouble};
-pub(crate) use place::{Locate, connect};
+pub(crate) use place::{Locate, connect, connect_to_block};
 pub(crate) use sentinel::Sentinels;
 
 use crate::scripts::Call;

@@ -114,6 +114,15 @@ pub(crate) async fn connect(
     connect_within(target, protocol, pushes, Patience { connect: CONNECT, response: RESPONSE }).await
 }
 
+/// Makes one for commands that the server holds back for so long.
+pub(crate) async fn connect_to_block(
+    target: Target,
+    protocol: ProtocolVersion,
+    block: Duration,
+) -> Result<MultiplexedConnection, Failure> {
+    connect_within(target, protocol, None, Patience { connect: CONNECT, response: block + RESPONSE }).await
+}
+
 /// Asks one of several who should know, and hangs up.
 pub(crate) async fn ask(target: Target, questions: &[Cmd]) -> Result<Vec<Value>, Failure> {
     let patience = Patience { connect: QUESTION, response: QUESTION };

@@ -11,6 +11,7 @@ mod fixture;
 mod load;
 mod opening;
 mod sentinels;
+mod staging;
 mod time;
 mod tls;
 mod waking;

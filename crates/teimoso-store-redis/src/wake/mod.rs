@@ -1,19 +1,20 @@
-//! Waiting without polling: the bell, the tracked connection that hears it, and one jittered check per second.
+//! Waiting without polling: the bell, the connection that hears it, and one jittered check per second.
 //!
-//! A claim that came back short says what the bell showed. Whoever then waits has the bell read once on a connection
-//! with RESP3 tracking: the read closes the race and arms exactly one push. Scripts never run on that connection,
-//! because tracking would record their declared keys.
+//! A claim that came back short says what the bell showed. Whoever then waits is listened for: on a tracked connection
+//! (`tracked`), or, where something between us and the server knows no tracking, by moving what is pushed to a list of
+//! this process's own (`staged`). Deliberately absent: what is claimed, which the next claim finds out.
+
+mod staged;
+mod tracked;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{ProtocolVersion, PushInfo, PushKind, Value, cmd, pipe};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use redis::Value;
 use tokio::sync::{Notify, watch};
 
-use crate::link::{Backoff, Failure, connect};
+use crate::link::{Backoff, Failure, Trouble};
 use crate::reply;
 use crate::scripts::PEEK;
 use crate::shared::Shared;
@@ -126,107 +127,25 @@ impl Wake {
     }
 }
 
-struct Ear {
-    connection: MultiplexedConnection,
-    pushes: UnboundedReceiver<PushInfo>,
-    moves: watch::Receiver<u64>,
-}
-
-impl Ear {
-    async fn open(shared: &Shared) -> Result<Self, Failure> {
-        let (sender, pushes) = unbounded_channel();
-        let moves = shared.place.moves();
-        let target = shared.place.locate().await?;
-        let mut connection = connect(target, ProtocolVersion::RESP3, Some(sender)).await?;
-        let mut tracking = cmd("CLIENT");
-        tracking.arg("TRACKING").arg("ON").arg("NOLOOP");
-        let _: Value = tracking.query_async(&mut connection).await?;
-        Ok(Self { connection, pushes, moves })
-    }
-
-    /// Reads what the bell shows, which arms the next push.
-    async fn arm(&mut self, shared: &Shared) -> Result<(), Failure> {
-        let mut asked = pipe();
-        asked.cmd("GET").arg(shared.keys.bell());
-        asked.cmd("LLEN").arg(shared.keys.ready());
-        asked.cmd("ZRANGE").arg(shared.keys.waiting()).arg(0).arg(0).arg("WITHSCORES");
-        let [bell, ready, waiting]: [Value; 3] = asked
-            .query_async::<Vec<Value>>(&mut self.connection)
-            .await?
-            .try_into()
-            .map_err(|_| Failure::gone())?;
-        shared.wake.read(reply::number(&bell).ok().flatten().unwrap_or(0));
-        shared.wake.read_public(&ready, waiting);
-        Ok(())
-    }
-
-    /// `false` when the connection is gone, or to a server that lost its place.
-    async fn hear_push(&mut self) -> bool {
-        loop {
-            let push = tokio::select! {
-                push = self.pushes.recv() => push,
-                _ = self.moves.changed() => return false,
-            };
-            match push.map(|push| push.kind) {
-                Some(PushKind::Invalidate) => return true,
-                Some(PushKind::Disconnection) | None => return false,
-                Some(_) => {}
-            }
-        }
-    }
-}
-
 /// Listens for ever.
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let mut backoff = Backoff::default();
+    let who = format!("{:016x}{:016x}", shared.entropy.next_u64(), shared.entropy.next_u64());
     loop {
-        let failure = match Ear::open(&shared).await {
+        let failure = match tracked::Ear::open(&shared).await {
             Ok(mut ear) => {
                 backoff.reset();
-                hear(&mut ear, &shared).await
+                ear.hear(&shared).await
             }
-            Err(failure) => failure,
+            Err(failure) if failure.trouble == Trouble::Away => failure,
+            // Without tracking, be it unknown, forbidden, or kept from us by a proxy.
+            Err(_) => staged::hear(&shared, &who, &mut backoff).await,
         };
         shared.place.heard(&failure);
         // A push may have been lost with the connection.
         shared.wake.nudge();
         let wait = backoff.next(&*shared.entropy);
         shared.clock.sleep(wait).await;
-    }
-}
-
-/// Until the connection is gone; with what.
-async fn hear(ear: &mut Ear, shared: &Shared) -> Failure {
-    loop {
-        shared.wake.waiting.notified().await;
-        loop {
-            if let Err(failure) = ear.arm(shared).await {
-                return failure;
-            }
-            // Whoever waited is told, and says so when it waits again. A push without news leaves it waiting: our own
-            // scripts ring the bell, too.
-            if shared.wake.has_news() {
-                break;
-            }
-            if !hear_push_or_news(ear, shared).await {
-                return Failure::gone();
-            }
-        }
-    }
-}
-
-/// Until something was pushed, or a check found what no push said; `false` when the connection is gone.
-async fn hear_push_or_news(ear: &mut Ear, shared: &Shared) -> bool {
-    loop {
-        let check = shared.clock.sleep(jittered(shared.entropy.next_u64()));
-        tokio::select! {
-            heard = ear.hear_push() => return heard,
-            () = check => {}
-        }
-        if shared.wake.has_news() {
-            return true;
-        }
-        look_for_the_overdue(shared).await;
     }
 }
 
@@ -245,6 +164,11 @@ fn flat(head: Value) -> Vec<Value> {
         }
         None => values,
     }
+}
+
+/// What a process that died had moved for itself alone is anybody's again.
+pub(crate) async fn sweep(shared: &Shared) -> Result<(), Failure> {
+    staged::sweep(shared).await
 }
 
 /// What no push announces: something came due that nobody took, or a push was lost. One command.
