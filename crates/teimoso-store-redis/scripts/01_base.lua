@@ -2,7 +2,8 @@
 -- what a script removes first: at `maxmemory` Redis lets a script add only after a write that frees memory.
 --
 -- Every call of a script makes its functions anew, and each looks its variables up one by one: few functions, and few
--- variables that they share, are a good part of what a small batch costs. What kinds there are is read in batches.
+-- variables that they share, are a good part of what a small batch costs. Numbers that do not change are given to Redis
+-- as texts: to print one takes longer than many a command.
 --
 -- KEYS[1]  the shard's `meta` hash; every other key of the shard has its tag
 -- KEYS[2]  in a Cluster, a key that never exists: the server refuses the script while their slot moves
@@ -72,6 +73,7 @@ if not clock_is_ours then
     if last_run - now <= 60000 then now = last_run else rebased = last_run - now end
   end
 end
+local now_text = string.format('%d', now)
 -- An instant of the caller's clock is ours plus this. Delays are kept, skew is not.
 local shift = now - caller_now
 

@@ -22,7 +22,11 @@ local ring_bell, will_claim = false, false
 -- Lanes that go to the end of their application's ring, by application.
 local ring_ends, heads_said, paused = {}, {}, {}
 
-local function new_lane(id, application)
+-- A lane's number, as 8 hexadecimal digits.
+local NO_LANE = '00000000'
+
+local function new_lane(number, application)
+  local id = string.format('%08x', number)
   local l = { id = id, application = application, place = NOWHERE, answers = 0, in_flight = 0, kept = 0, fresh = 0,
     front = '' }
   lanes[id] = l
@@ -49,17 +53,15 @@ end
 
 -- Reads ahead what `lane_of` will be asked for.
 local function load_lanes(ids)
-  local wanted, numbers = {}, {}
+  local wanted = {}
   for index = 1, #ids do
-    local id = tonumber(ids[index])
-    if not lanes[id] then
-      numbers[#numbers + 1] = id
-      wanted[#wanted + 1] = ids[index]
-    end
+    local id = ids[index]
+    if not lanes[id] then wanted[#wanted + 1] = id end
   end
   local found = fetch(LANES, wanted)
-  for index = 1, #numbers do
-    if found[index] and not lanes[numbers[index]] then parse_lane(numbers[index], found[index]) end
+  for index = 1, #wanted do
+    local id, raw = wanted[index], found[index]
+    if raw and not lanes[id] then parse_lane(id, raw) end
   end
 end
 
@@ -129,7 +131,7 @@ local function put(l, place, at)
   l.place = place
   if place == TIMER then
     if not first_timer then
-      first_timer = tonumber(call('ZRANGE', TIMERS, 0, 0, 'WITHSCORES')[2] or math.huge)
+      first_timer = tonumber(call('ZRANGE', TIMERS, '0', '0', 'WITHSCORES')[2] or math.huge)
     end
     if at < first_timer then first_timer, ring_bell = at, true end
     if l.timer ~= at then call('ZADD', TIMERS, at, l.id) end

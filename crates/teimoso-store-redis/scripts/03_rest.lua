@@ -5,9 +5,9 @@
 
 -- version, state, reason, mode, why, recoveries, flags, budget_from, due, first attempt, attempts, finished, bytes of
 -- its event's record, lane, nonce; then the last attempt's record (may be empty)
-local DELIVERY, LAST_AT = '>BBBBBBBI4I8I8I4I8I4I4c16', 64
+local DELIVERY, LAST_AT = '>BBBBBBBI4I8I8I4I8I4c8c16', 68
 -- Of an event's record, what its delivery's begins with: version, mode, why, recoveries, flags, budget_from, due, lane.
-local EVENT, EVENT_BYTES = '>BBBBBI4I8I4', 21
+local EVENT, EVENT_BYTES = '>BBBBBI4I8c8', 25
 local WHY_REPLAY, REASON_AMBIGUOUS, REASON_POISON, MAX_RECOVERIES = 7, 4, 11, 3
 local NO_NONCE = string.rep('\0', 16)
 
@@ -46,7 +46,7 @@ local function fresh_delivery(key)
   local raw = call('HGET', EVENTS, key)
   if not raw then return nil end
   local _, mode, why, recoveries, flags, budget_from, due, lane = unpk(EVENT, raw)
-  if lane == 0 then return nil end
+  if lane == NO_LANE then return nil end
   local d = { key = key, state = PENDING, reason = 0, mode = mode, why = why, recoveries = recoveries, flags = flags,
     budget_from = budget_from, due = due, first = 0, attempts = 0, finished = 0, bytes = #raw, lane = lane,
     nonce = NO_NONCE, last = '', was = PENDING, tried = false, fresh = true }
@@ -210,7 +210,7 @@ local function finish()
   end
   if not clock_is_ours then
     marks[#marks + 1] = 'now'
-    marks[#marks + 1] = string.format('%d', now)
+    marks[#marks + 1] = now_text
   end
   write('HSET', META, marks)
   if ring_bell then return call('INCR', P .. 'bell') end

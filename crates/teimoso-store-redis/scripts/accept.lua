@@ -30,7 +30,7 @@ do
   local ids, known = fetch(LANE_IDS, names), {}
   for index = 1, places do
     if ids[index] then
-      destinations[index].id = tonumber(ids[index])
+      destinations[index].id = ids[index]
       known[#known + 1] = ids[index]
     end
   end
@@ -48,14 +48,14 @@ local function lane_for(to)
   end
   if not id then
     if lane_count >= MAX_LANES then return nil end
-    id = call('HINCRBY', META, 'last_lane', 1)
-    call('HSET', LANE_IDS, name, id)
-    call('HSET', LANE_NAMES, id, name)
-    to.id = id
-    return new_lane(id, to.application)
+    local l = new_lane(call('HINCRBY', META, 'last_lane', '1'), to.application)
+    call('HSET', LANE_IDS, name, l.id)
+    call('HSET', LANE_NAMES, l.id, name)
+    to.id = l.id
+    return l
   end
-  to.id = tonumber(id)
-  return lane_of(to.id)
+  to.id = id
+  return lane_of(id)
 end
 
 -- ---- names
@@ -141,7 +141,7 @@ local function standing(same)
 end
 
 local function forget_old_names()
-  local first = call('LINDEX', NAMES_IN_TIME, 0)
+  local first = call('LINDEX', NAMES_IN_TIME, '0')
   if not first or unpk('>I8', first) > now then return end
   local names, gone, ids = {}, {}, {}
   for _, entry in ipairs(call('LRANGE', NAMES_IN_TIME, 0, 99)) do
@@ -175,7 +175,7 @@ local now_packed = pack('>I8', now)
 local function head_of(to, l, mode, deliver_at)
   if deliver_at > now then return pack(EVENT, 2, mode, DELIVER_AT, 0, 0, 0, deliver_at, l.id) end
   if to.mode ~= mode then
-    to.mode, to.head = mode, pack(EVENT, 2, mode, FIRST, 0, 0, 0, now, l and l.id or 0)
+    to.mode, to.head = mode, pack(EVENT, 2, mode, FIRST, 0, 0, 0, now, l and l.id or NO_LANE)
   end
   return to.head
 end

@@ -41,11 +41,11 @@ local function lane_for(lane, origin)
     name = 'default\n'
     id = call('HGET', LANE_IDS, name)
   end
-  if id then return lane_of(tonumber(id)) end
-  id = call('HINCRBY', META, 'last_lane', 1)
-  call('HSET', LANE_IDS, name, id)
-  call('HSET', LANE_NAMES, id, name)
-  return new_lane(id, 'default')
+  if id then return lane_of(id) end
+  local l = new_lane(call('HINCRBY', META, 'last_lane', '1'), 'default')
+  call('HSET', LANE_IDS, name, l.id)
+  call('HSET', LANE_NAMES, l.id, name)
+  return l
 end
 
 local function adopt(lane, origin, record, attempts, budget_from, first, why, earlier)

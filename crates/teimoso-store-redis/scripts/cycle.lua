@@ -20,6 +20,7 @@ local function leave(index)
 end
 
 -- Its record with the lease, and whether it is more than its event says; nil when it cannot be had.
+local first_claims = 0
 local function lease(key, event)
   local d, raw = deliveries[key], raws[key]
   if d then
@@ -33,14 +34,15 @@ local function lease(key, event)
     local state = byte(raw, 2)
     if state ~= PENDING and state ~= SCHEDULED then return nil end
     count(STATE_NAMES[state], -1)
-    record = '\2\1' .. sub(raw, 3, 47) .. nonce .. sub(raw, LAST_AT)
+    count('in_flight', 1)
+    record = '\2\1' .. sub(raw, 3, 51) .. nonce .. sub(raw, LAST_AT)
   else
-    count('pending', -1)
-    record = '\2\1\0' .. sub(event, 2, 17) .. NOT_TRIED .. pack('>I4', #event) .. sub(event, 18, 21) .. nonce
+    first_claims = first_claims + 1
+    record = '\2\1\0' .. sub(event, 2, 17) .. NOT_TRIED .. pack('>I4', #event) .. sub(event, 18, 25) .. nonce
   end
-  count('in_flight', 1)
-  written[#written + 1] = key
-  written[#written + 1] = record
+  local at = #written
+  written[at + 1] = key
+  written[at + 2] = record
   return raw and record or ''
 end
 
@@ -61,6 +63,10 @@ local function lease_taken()
     else
       leave(index)
     end
+  end
+  if first_claims > 0 then
+    count('pending', -first_claims)
+    count('in_flight', first_claims)
   end
   if #claimed == 0 then return end
   call('HSET', CLAIMS, nonce, table.concat(claimed), nonce .. '#', #claimed)
@@ -102,7 +108,7 @@ local function sweep()
 
   -- What was delivered, past the bounds of age and number. Rows of what was replayed since are only passed over.
   local function sweep_history(most)
-    local rows = call('LRANGE', P .. 'history', 0, most - 1)
+    local rows = call('LRANGE', P .. 'history', '0', most - 1)
     local excess = #rows > 0 and call('LLEN', P .. 'history') - HISTORY_ROWS or 0
     local swept = 0
     for index, row in ipairs(rows) do
@@ -120,7 +126,7 @@ local function sweep()
 
   local function sweep_cancelled(most)
     local order, gone = P .. 'order:cancelled', {}
-    local oldest = call('ZRANGE', order, 0, most - 1)
+    local oldest = call('ZRANGE', order, '0', most - 1)
     local excess = #oldest > 0 and call('ZCARD', order) - HISTORY_ROWS or 0
     for index, key in ipairs(oldest) do
       local d = delivery(key)
@@ -176,7 +182,7 @@ end
 
 -- ---- the answer
 
-local function head_score(order) return tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge) end
+local function head_score(order) return tonumber(call('ZRANGE', order, '0', '0', 'WITHSCORES')[2] or math.huge) end
 
 local function paused_lanes()
   local found = {}

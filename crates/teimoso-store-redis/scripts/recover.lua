@@ -116,8 +116,8 @@ local function run_replays(due)
 end
 
 if will_claim then
-  local ended = not in_grace() and call('ZRANGEBYSCORE', P .. 'leases', '-inf', now, 'LIMIT', 0, SLICE) or {}
+  local ended = not in_grace() and call('ZRANGEBYSCORE', P .. 'leases', '-inf', now_text, 'LIMIT', '0', SLICE) or {}
   if #ended > 0 then recover_expired(ended) end
-  local jobs = call('ZRANGEBYSCORE', P .. 'jobs_due', '-inf', now, 'LIMIT', 0, MOST_JOBS)
+  local jobs = call('ZRANGEBYSCORE', P .. 'jobs_due', '-inf', now_text, 'LIMIT', '0', MOST_JOBS)
   if #jobs > 0 then run_replays(jobs) end
 end

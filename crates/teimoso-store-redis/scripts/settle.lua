@@ -72,9 +72,9 @@ local function settle_and_extend()
   local delivered = 0
   local function settle_delivered(key, body, raw)
     if not raw then return end
-    local _, state, _, _, _, _, flags = byte(raw, 1, 7)
+    local state, _, _, _, _, flags = byte(raw, 2, 7)
     local by = sub(body, 1, 16)
-    if state ~= IN_FLIGHT or sub(raw, 48, 63) ~= by then return end
+    if state ~= IN_FLIGHT or sub(raw, 52, 67) ~= by then return end
     leases_ended[by] = (leases_ended[by] or 0) + 1
     if flags >= RENEWED then leases_gone[#leases_gone + 1] = key end
     if sub(raw, 28, 31) ~= '\0\0\0\0' then
@@ -90,7 +90,7 @@ local function settle_and_extend()
     written[at + 2] = record
     history[#history + 1] = key .. sub(record, 28, 43)
     delivered = delivered + 1
-    local l = lane_of(unpk('>I4', raw, 44))
+    local l = lane_of(sub(raw, 44, 51))
     if not l then return end
     l.answers, l.kept = 1, max(l.kept - 1, 0)
     release(l, byte(body, 18), 0, l.health and unpk('>I8', body, 19) + shift or 0)

@@ -23,7 +23,7 @@ local function overdue_longest()
     local head = call('ZRANGE', HEADS, at, at, 'WITHSCORES')
     local said = tonumber(head[2] or longest)
     if said >= longest then return longest end
-    local l = lane_of(tonumber(head[1]))
+    local l = lane_of(head[1])
     local due = l and first_due(l)
     if due == said then
       at, longest = at + 1, min(longest, max(due, paused_until(l)))

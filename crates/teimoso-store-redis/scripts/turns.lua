@@ -12,11 +12,11 @@ local function take()
   local MOST_LANES, MOST_READ = 200, 64
 
   local function ready_timers()
-    local ids, gone = call('ZRANGEBYSCORE', TIMERS, '-inf', now, 'LIMIT', 0, MOST_LANES), {}
+    local ids, gone = call('ZRANGEBYSCORE', TIMERS, '-inf', now_text, 'LIMIT', '0', MOST_LANES), {}
     if #ids == 0 then return end
     load_lanes(ids)
     for _, id in ipairs(ids) do
-      local l = lanes[tonumber(id)]
+      local l = lanes[id]
       if not l or l.place == TIMER then gone[#gone + 1] = id end
       if l and l.place == TIMER then
         l.place, l.timer = NOWHERE, nil
@@ -32,7 +32,7 @@ local function take()
     local ids = call('LPOP', SHARED, MOST_LANES) or {}
     load_lanes(ids)
     for _, id in ipairs(ids) do
-      local l = lanes[tonumber(id)]
+      local l = lanes[id]
       if l and l.place == SHARE then
         l.place = NOWHERE
         place(l)
@@ -42,9 +42,9 @@ local function take()
 
   -- ---- what a lane gives
 
-  -- The next entries of its list, about as many as it will be asked for; those not taken go back.
+  -- The next entries of its list: as many as it will be asked for, and as its record holds. What is more goes back.
   local function load_fresh(l, most)
-    local entries = call('LPOP', fresh_of(l), min(most, l.fresh))
+    local entries = call('LPOP', fresh_of(l), min(max(most, FRONT_BYTES / ENTRY_BYTES), l.fresh))
     -- The list is what counts; the number is kept beside it.
     l.fresh = entries and l.fresh - #entries or 0
     l.front = entries and table.concat(entries) or ''
@@ -167,7 +167,7 @@ local function take()
       for _ = 1, waiting do
         if #taken >= until_taken then return end
         local id = next_of(ring, min(until_taken - #taken, MOST_READ))
-        local l = id and lanes[tonumber(id)]
+        local l = id and lanes[id]
         looks = looks + 1
         if l then
           l.place = NOWHERE

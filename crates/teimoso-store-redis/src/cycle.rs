@@ -110,7 +110,7 @@ impl Turn {
         lanes.dedup();
         call.number(lanes.len() as u64);
         for lane in lanes {
-            call.number(lane);
+            call.arg(codec::lane_text(lane));
         }
         let mut seen = HashMap::with_capacity(self.settlements.len());
         for (key, _) in &self.settlements {

@@ -49,7 +49,7 @@ impl DeliveryRecord {
         let first_attempt_at = instant(reader.u64()?);
         let attempts = reader.u32()?;
         let finished_at = instant(reader.u64()?);
-        let (event_bytes, lane, nonce) = (reader.u32()?, reader.u32()?, Nonce(reader.u128()?));
+        let (event_bytes, lane, nonce) = (reader.u32()?, lane(&mut reader)?, Nonce(reader.u128()?));
         let last = bytes.slice(bytes.len() - reader.rest().len()..);
         let record = start.delivery(lane, nonce);
         Ok(Self {
@@ -66,7 +66,7 @@ impl DeliveryRecord {
     /// The record of a first claim, which scripts make of the event's.
     pub(crate) fn claimed_first(event: &[u8], nonce: Nonce) -> Result<Self, Unreadable> {
         let mut reader = Reader::new(event.get(1..START_BYTES).ok_or(Unreadable)?);
-        let record = Start::read(&mut reader)?.delivery(reader.u32()?, nonce);
+        let record = Start::read(&mut reader)?.delivery(lane(&mut reader)?, nonce);
         Ok(Self { bytes: u32::try_from(event.len()).unwrap_or(u32::MAX), ..record })
     }
 
@@ -74,7 +74,7 @@ impl DeliveryRecord {
     pub(super) fn delivered(&self, progress: &Progress, finished_at: Millis, attempt: &[u8]) -> Vec<u8> {
         let first = progress.first_attempt_at.map_or(0, Millis::get);
         let flags = if self.adopted { ADOPTED } else { 0 };
-        let mut out = Vec::with_capacity(63 + attempt.len());
+        let mut out = Vec::with_capacity(67 + attempt.len());
         out.extend([VERSION, DeliveryState::Delivered.tag(), 0]);
         out.extend([progress.mode.tag(), progress.why.tag(), progress.recoveries, flags]);
         out.extend(progress.budget_from.to_be_bytes());
@@ -83,11 +83,21 @@ impl DeliveryRecord {
         out.extend(progress.attempts.to_be_bytes());
         out.extend(finished_at.get().to_be_bytes());
         out.extend(self.bytes.to_be_bytes());
-        out.extend(self.lane.to_be_bytes());
+        out.extend(lane_text(self.lane).into_bytes());
         out.extend(nonce_bytes(Nonce(0)));
         out.extend(attempt);
         out
     }
+}
+
+/// A lane's number as scripts have it.
+pub(crate) fn lane_text(lane: u32) -> String {
+    format!("{lane:08x}")
+}
+
+fn lane(reader: &mut Reader<'_>) -> Result<u32, Unreadable> {
+    let text = std::str::from_utf8(reader.take(8)?).map_err(|_| Unreadable)?;
+    u32::from_str_radix(text, 16).map_err(|_| Unreadable)
 }
 
 /// What an event's record and its delivery's have in common: `EVENT` of the scripts, without version and lane.
@@ -142,7 +152,7 @@ mod tests {
             record.delivered(&record.progress, record.finished_at.unwrap_or_default(), &record.last);
         (out[1], out[2]) = (record.state.tag(), record.reason.map_or(0, DeadReason::tag));
         out[6] += u8::from(record.cancel_wished);
-        out[47..63].copy_from_slice(&nonce_bytes(record.nonce));
+        out[51..67].copy_from_slice(&nonce_bytes(record.nonce));
         out.into()
     }
 
@@ -176,7 +186,7 @@ mod tests {
         #[test]
         fn a_first_claim_is_what_the_event_says(record in any_record(), payload: Vec<u8>) {
             let kept = encode(&record);
-            let event = [&[VERSION], &kept[3..19], &record.lane.to_be_bytes(), &payload].concat();
+            let event = [&[VERSION], &kept[3..19], lane_text(record.lane).as_bytes(), &payload].concat();
             let first = DeliveryRecord::claimed_first(&event, record.nonce).unwrap();
             let progress = Progress { attempts: 0, first_attempt_at: None, ..record.progress };
             prop_assert_eq!(first.progress, progress);

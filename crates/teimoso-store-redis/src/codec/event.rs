@@ -13,7 +13,7 @@ use super::{Reader, Unreadable};
 
 const VERSION: u8 = 2;
 /// What scripts put in front: the version, and what a delivery that was never claimed begins with ([`super::delivery`]).
-pub(super) const START_BYTES: usize = 21;
+pub(super) const START_BYTES: usize = 25;
 
 /// An event without its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]

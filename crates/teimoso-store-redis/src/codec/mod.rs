@@ -16,7 +16,7 @@ use teimoso_delivery::model::{Key, Nonce};
 pub(crate) use acceptance::{acceptance, is_named, named};
 pub(crate) use attempt::{decode_attempt, encode_attempt};
 pub(crate) use bytes::Reader;
-pub(crate) use delivery::DeliveryRecord;
+pub(crate) use delivery::{DeliveryRecord, lane_text};
 pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event};
 pub(crate) use job::{JobRecord, encode_order};
 pub(crate) use settlement::{delivered, renewal, settlement};
