@@ -246,7 +246,7 @@ pub use attempt::{
 pub use body::{BodyError, BoxError, RequestBody, ResponseBody};
 pub use client::{
     BUDGETS_MAX, Client, ClientBuilder, Deadline, Idempotent, NoRetry, RESPONSE_BODY_MAX, RetryEvent,
-    TARGETS_KEPT_MAX,
+    ShownPath, TARGETS_KEPT_MAX,
 };
 pub use clock::{Clock, Entropy, Sleeping, SystemClock, SystemEntropy};
 pub use connect::ADDRESSES_TRIED_MAX;
