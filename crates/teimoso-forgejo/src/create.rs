@@ -11,10 +11,10 @@ use crate::model::{Issue, NewIssue};
 use crate::ops::{IssueFilter, RepoName, StateFilter};
 
 /// How often one looks for what may have been made.
-pub const OPEN_LOOKS: u32 = 4;
+const LOOKS: u32 = 3;
 
 /// The wait before the first look; it doubles before each further one.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_LOOK: Duration = Duration::from_millis(500);
 
 /// How many of the newest issues are looked through.
 const LOOKED_THROUGH: usize = 200;
@@ -99,7 +99,7 @@ impl Client {
 
     async fn look_for(&self, repo: &RepoName, marker: &Marker) -> Option<Issue> {
         let mut wait = FIRST_LOOK;
-        for _ in 0..OPEN_LOOKS {
+        for _ in 0..LOOKS {
             self.clock().sleep(wait).await;
             // A look that fails is one that found nothing.
             if let Ok(Some(found)) = self.marked(repo, marker).await {

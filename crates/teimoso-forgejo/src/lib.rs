@@ -35,7 +35,7 @@ mod transition;
 pub use checks::{Check, Checks, Counts, Verdict};
 pub use claim::{Claim, Claimant};
 pub use client::{Client, ClientBuilder, InvalidServer, InvalidToken, Server, Token};
-pub use create::{Created, Filed, Marker, OPEN_LOOKS};
+pub use create::{Created, Filed, Marker};
 pub use error::{Error, Said};
 pub use model::{
     BranchProtection, CheckState, Comment, CommitStatus, Head, Issue, IssueEdit, IssueState, Label,

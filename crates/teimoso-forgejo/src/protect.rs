@@ -110,6 +110,12 @@ impl Rule {
         &self.name
     }
 
+    /// What it says, by field.
+    #[must_use]
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.fields
+    }
+
     fn of(value: Value) -> Result<Self, InvalidRule> {
         let Value::Object(mut fields) = value else {
             return Err(InvalidRule("must hold objects with a `rule_name`".to_owned()));

@@ -16,10 +16,10 @@ fn run(args: &[&str]) -> Ended {
 fn help_goes_to_stdout_and_lists_what_exists_only() {
     let help = run(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
+    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request", "forgejo"] {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
     }
-    for absent in ["endpoints", "applications", "tokens", "doctor", "migrate", "forgejo", "whatsapp"] {
+    for absent in ["endpoints", "applications", "tokens", "doctor", "migrate", "whatsapp"] {
         assert!(!help.stdout.contains(absent), "{absent}");
     }
     assert!(help.stdout.contains("Examples:"));
@@ -29,7 +29,7 @@ fn help_goes_to_stdout_and_lists_what_exists_only() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
+    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request", "forgejo"] {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0, "{command}");
         assert!(help.stdout.contains("Examples:"), "{command}");
@@ -47,6 +47,14 @@ fn lines_of_help_fit_a_terminal() {
         &["events", "list"],
         &["dead"],
         &["dead", "replay"],
+        &["forgejo"],
+        &["forgejo", "pr"],
+        &["forgejo", "pr", "automerge"],
+        &["forgejo", "pr", "view"],
+        &["forgejo", "issue"],
+        &["forgejo", "issue", "create"],
+        &["forgejo", "issue", "claim"],
+        &["forgejo", "protection"],
     ];
     for args in commands.map(|command| [command, &["--help"]].concat()) {
         for line in run(&args).stdout.lines() {
@@ -70,6 +78,14 @@ fn usage_errors_exit_2_and_say_nothing_on_stdout() {
         &["policy", "show", "nothing"],
         &["sink", "--listen", "nowhere"],
         &["dead", "replay"],
+        &["forgejo"],
+        &["forgejo", "pr"],
+        &["forgejo", "pr", "automerge"],
+        &["forgejo", "pr", "view"],
+        &["forgejo", "issue"],
+        &["forgejo", "issue", "create"],
+        &["forgejo", "issue", "claim"],
+        &["forgejo", "protection"],
         &["request"],
         &["request", "http://127.0.0.1/"],
         &["serve", "--store", "mysql://127.0.0.1:3306"],

@@ -14,17 +14,19 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 8] = [
+const ARROWS: [(&str, &[&str]); 9] = [
     ("teimoso-retry", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
     ("teimoso-store-embedded", &["teimoso-delivery"]),
     ("teimoso-store-redis", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery"]),
+    ("teimoso-forgejo", &["teimoso-http"]),
     (
         "teimoso",
         &[
             "teimoso-delivery",
+            "teimoso-forgejo",
             "teimoso-http",
             "teimoso-retry",
             "teimoso-server",
@@ -370,6 +372,7 @@ fn the_readme_lists_every_exit_code() {
         Exit::PARTLY_FAILED,
         Exit::EXHAUSTED,
         Exit::UNKNOWN_OUTCOME,
+        Exit::PENDING,
         Exit::INTERRUPTED,
         Exit::TERMINATED,
     ];

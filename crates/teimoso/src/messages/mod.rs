@@ -5,6 +5,7 @@
 //! keep that spelling, so that one screen speaks one way.
 
 mod en;
+mod forgejo;
 mod pt_br;
 mod request;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use crate::sink::route::Answer;
 
+pub use forgejo::{Forgejo, ForgejoWord};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
 
 /// A language of the human lines.
@@ -314,6 +316,8 @@ pub enum Message<'a> {
     Replay(Replaying<'a>),
     /// How a request goes.
     Request(Requesting<'a>),
+    /// What is said about a Forgejo.
+    Forgejo(Forgejo<'a>),
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,
     /// The answer was no.
