@@ -82,13 +82,13 @@ impl ErrorKind {
 }
 
 /// An operation without a result (S3.4). Tokens, numbers and texts are in no part of it.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     // One pointer wide: every `Result` carries room for it.
     pub(crate) inner: Box<Inner>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inner {
     pub(crate) provider: &'static str,
     pub(crate) operation: Operation,

@@ -12,6 +12,7 @@ mod send;
 mod serve;
 mod sink;
 mod store;
+mod whatsapp;
 
 use std::num::NonZeroU32;
 
@@ -32,6 +33,10 @@ pub use send::{DataSource, HeaderLine, SendArgs};
 pub use serve::{AcceptedWhen, AttemptLines, ServeArgs};
 pub use sink::SinkArgs;
 pub use store::{RedisUrl, StoreLocation};
+pub use whatsapp::{
+    AccountArgs, ConnectArgs, FindArgs, LogoutArgs, ProvidersArgs, QrArgs, RepeatArgs, SendMediaArgs,
+    SendTextArgs, StatusArgs, WhatsappArgs, WhatsappCommand,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,6 +46,7 @@ Examples:
   teimoso dead list                                   what was given up, and why
   teimoso request GET https://example.com/status      one request, repeated only where that is safe
   teimoso forgejo pr automerge acme/site 7            wait for green checks, then merge
+  teimoso whatsapp providers                          gateways that messages can be sent through
   teimoso policy show patient                         when the attempts are made
 
 Exit codes:
@@ -81,6 +87,8 @@ pub enum Command {
     Request(Box<RequestArgs>),
     /// Work with pull requests and issues of a Forgejo
     Forgejo(ForgejoArgs),
+    /// Send WhatsApp messages through a gateway, and link it with a phone
+    Whatsapp(Box<WhatsappArgs>),
     /// Run a test destination that succeeds, fails and stalls on demand
     Sink(SinkArgs),
     /// Show the retry policies and when they make their attempts

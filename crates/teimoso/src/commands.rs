@@ -10,6 +10,7 @@ pub mod request;
 pub mod send;
 pub mod serve;
 pub mod sink;
+pub mod whatsapp;
 
 mod bulk;
 mod list;
@@ -57,6 +58,7 @@ fn dispatch(command: Command, context: Context) -> Result<Exit, CliError> {
         Command::Dead(args) => on_runtime(dead::run(args, context)),
         Command::Request(args) => on_runtime(request::run(*args, context)),
         Command::Forgejo(args) => on_runtime(forgejo::run(args, context)),
+        Command::Whatsapp(args) => on_runtime(whatsapp::run(*args, context)),
         Command::Sink(args) => on_runtime(sink::run(args, context)),
         Command::Policy(args) => policy::run(&args, context),
     }

@@ -14,7 +14,7 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("teimoso-retry", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
@@ -22,6 +22,8 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("teimoso-store-redis", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery"]),
     ("teimoso-forgejo", &["teimoso-http"]),
+    // Itself: its tests want its own test kit.
+    ("teimoso-whatsapp", &["teimoso-http", "teimoso-whatsapp"]),
     (
         "teimoso",
         &[
@@ -32,6 +34,7 @@ const ARROWS: [(&str, &[&str]); 9] = [
             "teimoso-server",
             "teimoso-store-embedded",
             "teimoso-store-redis",
+            "teimoso-whatsapp",
         ],
     ),
     // Stands beside the crates: it sees them all, and none of them sees it.

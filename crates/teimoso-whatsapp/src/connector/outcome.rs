@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind};
 use crate::message::MessageId;
 
 /// What came of a send.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendOutcome {
     /// The provider took the message.
     Sent(Sent),

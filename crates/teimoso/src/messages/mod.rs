@@ -8,6 +8,7 @@ mod en;
 mod forgejo;
 mod pt_br;
 mod request;
+mod whatsapp;
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +18,7 @@ use crate::sink::route::Answer;
 
 pub use forgejo::{Forgejo, ForgejoWord};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
+pub use whatsapp::Whatsapp;
 
 /// A language of the human lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -318,6 +320,8 @@ pub enum Message<'a> {
     Request(Requesting<'a>),
     /// What is said about a Forgejo.
     Forgejo(Forgejo<'a>),
+    /// What is said about a WhatsApp gateway.
+    Whatsapp(Whatsapp<'a>),
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,
     /// The answer was no.

@@ -81,6 +81,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::Replay(replay) => replaying(replay),
         Message::Request(request) => requesting(request),
         Message::Forgejo(line) => line.text(super::Language::Portuguese),
+        Message::Whatsapp(line) => line.text(super::Language::Portuguese),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} de {of} feitos, {failed} falharam"),
