@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::{CheckState, CommitStatus};
+use crate::pattern::ContextPattern;
 
 /// The newest status of each context, by context.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -76,6 +77,13 @@ impl Checks {
             }
         }
         Self(newest.into_values().map(Check::from).collect())
+    }
+
+    /// Those whose context fits none of these patterns.
+    #[must_use]
+    pub fn without(&self, ignored: &[ContextPattern]) -> Self {
+        let counts = |check: &&Check| !ignored.iter().any(|pattern| pattern.fits(&check.context));
+        Self(self.0.iter().filter(counts).cloned().collect())
     }
 
     /// Each of them, by context.

@@ -13,6 +13,23 @@
 //!
 //! A client cannot be made without a [`Token`], so that without one nothing is ever sent (S1.9).
 //!
+//! ```no_run
+//! use teimoso_forgejo::automerge::{self, Heard, Outcome, Plan};
+//! use teimoso_forgejo::{Client, Token};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let token = Token::new(&std::env::var("TEIMOSO_FORGEJO_TOKEN")?)?;
+//! let client = Client::builder("https://forge.example".parse()?, &token).build()?;
+//! let outcome = automerge::run(&client, &"acme/site".parse()?, 7, Plan::default(), |heard| {
+//!     if let Heard::Note(note) = heard {
+//!         eprintln!("{note:?}");
+//!     }
+//! });
+//! assert!(matches!(outcome.await, Outcome::Merged { .. }));
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! Deliberately absent: a cache, Git itself, webhooks, administration of a server, and words in any language but the
 //! short English ones of an [`Error`].
 
@@ -25,6 +42,7 @@ mod error;
 mod model;
 mod normal;
 mod ops;
+mod pattern;
 mod protect;
 #[cfg(any(test, feature = "testkit"))]
 pub mod testkit;
@@ -38,12 +56,12 @@ pub use client::{Client, ClientBuilder, InvalidServer, InvalidToken, Server, Tok
 pub use create::{Created, Filed, Marker};
 pub use error::{Error, Said};
 pub use model::{
-    BranchProtection, CheckState, Comment, CommitStatus, Head, Issue, IssueEdit, IssueState, Label,
-    Milestone, NewIssue, Pull, PullEdit, User, Version,
+    BranchProtection, CheckState, Comment, CommitStatus, Issue, IssueEdit, IssueState, Label, Milestone,
+    NewIssue, Pull, PullEdit, Side, User, Version,
 };
 pub use normal::{ISSUE_FIELDS, PULL_FIELDS, UnknownField, issue_fields, pull_fields, select};
 pub use ops::{InvalidName, RepoName};
 pub use ops::{IssueFilter, MergeMethod, MergeOrder, Merging, PullFilter, StateFilter, UpdateStyle};
+pub use pattern::{ContextPattern, InvalidPattern};
 pub use protect::{Change, InvalidRule, Rule, RuleChange, rules_of};
-pub use teimoso_http as http_client;
 pub use transition::{Scope, Status, Transition, ready_title};

@@ -298,6 +298,7 @@ impl Machine {
         if self.looks_failed > 0 {
             self.notes.push(Note::LooksAgain { failed: std::mem::take(&mut self.looks_failed) });
         }
+        let checks = &checks.without(&self.plan.ignore);
         let counts = checks.counts();
         match checks.verdict() {
             Verdict::Failed => {

@@ -24,11 +24,14 @@
 mod answer;
 mod machine;
 mod run;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use crate::checks::Counts;
 use crate::ops::MergeMethod;
+use crate::pattern::ContextPattern;
 
 pub use self::answer::OrderAnswer;
 pub use self::machine::{Machine, PullSeen, Seen, Step, Trouble, Turn};
@@ -52,6 +55,8 @@ pub struct Plan {
     pub settle: Duration,
     /// Whether a head without checks is merged.
     pub allow_no_checks: bool,
+    /// Checks that do not count, such as the one that this run itself is.
+    pub ignore: Vec<ContextPattern>,
     /// One look, and no order.
     pub dry_run: bool,
 }
@@ -66,6 +71,7 @@ impl Default for Plan {
             grace: Duration::from_secs(60),
             settle: Duration::from_mins(2),
             allow_no_checks: false,
+            ignore: Vec::new(),
             dry_run: false,
         }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 pub use self::issue::{Comment, Issue, IssueEdit, IssueState, Label, Milestone, NewIssue};
 pub use self::protection::BranchProtection;
-pub use self::pull::{Head, Pull, PullEdit};
+pub use self::pull::{Pull, PullEdit, Side};
 pub(crate) use self::status::CombinedPage;
 pub use self::status::{CheckState, CommitStatus};
 

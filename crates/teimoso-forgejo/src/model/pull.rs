@@ -33,9 +33,9 @@ pub struct Pull {
     #[serde(default)]
     pub user: Option<User>,
     /// What is to be merged.
-    pub head: Head,
+    pub head: Side,
     /// What it is to be merged into.
-    pub base: Head,
+    pub base: Side,
     /// Its labels.
     #[serde(default, deserialize_with = "or_default")]
     pub labels: Vec<Label>,
@@ -80,7 +80,7 @@ pub struct Pull {
 /// One side of a pull request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Head {
+pub struct Side {
     /// The branch; `refs/pull/N/head` if it has none, or has none any more.
     #[serde(rename = "ref", deserialize_with = "or_default")]
     pub name: String,

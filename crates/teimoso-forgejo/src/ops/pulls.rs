@@ -15,7 +15,7 @@ pub struct PullFilter {
     pub state: StateFilter,
     /// Into this branch.
     pub base: Option<String>,
-    /// From this branch.
+    /// From this branch, `branch` or `owner:branch`.
     pub head: Option<String>,
 }
 
@@ -61,7 +61,9 @@ impl Client {
             .query_some("base", filter.base.as_deref())
             .query_some("head", filter.head.as_deref());
         let mut pulls: Vec<Pull> = self.pages::<Option<Vec<Option<Pull>>>>(&call, LIST_MAX).await?;
-        let fits = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| is == wanted);
+        let fits = |wanted: &Option<String>, is: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted.rsplit(':').next() == Some(is))
+        };
         pulls.retain(|pull| {
             filter.state.allows(&pull.state)
                 && fits(&filter.base, &pull.base.name)

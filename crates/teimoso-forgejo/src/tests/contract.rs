@@ -78,6 +78,20 @@ async fn s1_3_a_write_whose_answer_breaks_off_fails_closed() {
 }
 
 #[tokio::test]
+async fn s1_4_a_read_that_is_answered_5xx_is_repeated_until_the_retries_are_used_up() {
+    for status in [502, 503, 504] {
+        let forge = Forge::start();
+        forge.fail("GET", PULL, 1, 9, Fault::proxy(status));
+        let error = client(&forge).pull(&site(), 7).await.unwrap_err();
+        assert_eq!((error.status(), forge.count("GET", PULL)), (Some(status), 4));
+    }
+    let forge = Forge::start();
+    forge.fail("GET", PULL, 1, 9, Fault::message(500, ""));
+    client(&forge).pull(&site(), 7).await.unwrap_err();
+    assert_eq!(forge.count("GET", PULL), 1);
+}
+
+#[tokio::test]
 async fn s1_4_a_write_that_is_answered_502_is_sent_once() {
     let forge = Forge::start();
     forge.fail("POST", "/issues", 1, 9, Fault::proxy(502));

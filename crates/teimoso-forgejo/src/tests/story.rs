@@ -228,6 +228,19 @@ async fn a_404_is_believed_at_once_of_what_was_never_seen_and_else_the_third_tim
 }
 
 #[tokio::test]
+async fn the_check_that_the_run_itself_is_does_not_count() {
+    let forge = green();
+    forge.change(|state| state.report("automerge / merge (pull_request)", "pending"));
+    let ignore = vec!["automerge / *".parse().unwrap()];
+    let ran = net(&forge, Plan { ignore: ignore.clone(), ..Plan::default() }).await;
+    assert_eq!(ran.outcome, merged());
+    let forge = Forge::start();
+    forge.change(|state| state.report("automerge / merge (pull_request)", "pending"));
+    let ran = net(&forge, Plan { ignore, ..Plan::default() }).await;
+    assert_eq!(ran.outcome, Outcome::NoChecks, "nothing else is no success");
+}
+
+#[tokio::test]
 async fn a_dry_run_looks_once_and_orders_nothing() {
     let dry = Plan { dry_run: true, ..Plan::default() };
     let forge = green();

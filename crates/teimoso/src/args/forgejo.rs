@@ -9,7 +9,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use teimoso_forgejo::{RepoName, Server};
+use teimoso_forgejo::RepoName;
 
 pub use issue::{
     ClaimArgs, CreateIssueArgs, IssueArgs, IssueCommand, IssueStatusArgs, ReadyIssueArgs, ScopeArgs,
@@ -18,12 +18,12 @@ pub use issue::{
 pub use protection::{ApplyArgs, ProtectionArgs, ProtectionCommand, ViewProtectionArgs};
 pub use pull::{AutomergeArgs, ChecksArgs, PullArgs, PullCommand, ReadyArgs, ViewArgs};
 
-use super::LAST;
+use super::{LAST, Private};
 
 const EXAMPLES: &str = "\
 Examples:
   teimoso forgejo pr automerge acme/site 7            wait for green checks, then merge, once
-  teimoso forgejo pr checks acme/site 7               how the checks stand; the exit code says it too
+  teimoso forgejo pr checks acme/site 7               how the checks stand, also as exit code
   teimoso forgejo pr view acme/site 7 --json state,mergeable
   teimoso forgejo issue claim acme/site 3 --as agent-1
   teimoso forgejo issue transition acme/site 3 review
@@ -61,8 +61,9 @@ pub enum ForgejoCommand {
 #[derive(Debug, Clone, Args)]
 pub struct ForgeArgs {
     /// The Forgejo to talk to, such as https://codeberg.org
-    #[arg(long, env = "TEIMOSO_FORGEJO_URL", value_name = "URL", display_order = LAST)]
-    pub server: Option<Server>,
+    // Read as text: whoever parses arguments repeats a refused one on the terminal, and this one may hold a password.
+    #[arg(long, env = "TEIMOSO_FORGEJO_URL", hide_env_values = true, value_name = "URL", display_order = LAST)]
+    pub server: Option<Private>,
     /// Read the token from this file instead of TEIMOSO_FORGEJO_TOKEN
     #[arg(long, value_name = "FILE", display_order = LAST)]
     pub token_file: Option<PathBuf>,

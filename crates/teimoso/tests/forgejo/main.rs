@@ -1,6 +1,7 @@
 //! `teimoso forgejo` from outside: the real binary against a Forgejo in miniature, and exit codes to rely on.
 
 mod automerge;
+mod docs;
 mod issues;
 mod pulls;
 mod refusals;

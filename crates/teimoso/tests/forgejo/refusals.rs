@@ -70,12 +70,15 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         "pr view acme/site 7 --server ftp://x",
         "pr automerge acme/site 7 --method octopus",
         "pr automerge acme/site 7 --poll 0s",
+        "pr automerge acme/site 7 --ignore *",
         "issue claim acme/site 3 --as a--b",
         "issue transition acme/site 3 x --scope a,b",
         "protection apply acme/site",
     ] {
         assert_eq!(forgejo(&forge, words).code, 2, "{words}");
     }
+    let password = forgejo(&forge, "pr view acme/site 7 --server http://ana:s3cret@127.0.0.1");
+    assert_eq!((password.code, password.stderr.contains("s3cret")), (2, false));
     let nowhere = ended(command(&forge, VIEW).env_remove("TEIMOSO_FORGEJO_URL").output().expect("it runs"));
     let lines = "teimoso: it is not said which Forgejo is meant\n  give its address with --server URL or \
                  TEIMOSO_FORGEJO_URL\n";

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use teimoso_forgejo::MergeMethod;
+use teimoso_forgejo::{ContextPattern, MergeMethod};
 
 use super::{ForgeArgs, NumberedArgs};
 use crate::args::OutputArgs;
@@ -14,6 +14,7 @@ Examples:
   teimoso forgejo pr automerge acme/site 7 --method squash --delete-branch
   teimoso forgejo pr automerge acme/site 7 --dry-run       what it would do right now
   teimoso forgejo pr automerge acme/site 7 --poll 30s --timeout 2h --json
+  teimoso forgejo pr automerge acme/site 7 --ignore 'automerge / *'
 
 All checks of the head must be green, at two looks in a row. A look that fails costs one poll and
 never the run. The head that was judged goes with the order to merge, so that no other is merged;
@@ -65,6 +66,9 @@ pub struct ChecksArgs {
     /// Which.
     #[command(flatten)]
     pub which: NumberedArgs,
+    /// Leave out the checks of this name, where * stands for anything; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub ignore: Vec<ContextPattern>,
     /// Where.
     #[command(flatten)]
     pub forge: ForgeArgs,
@@ -113,6 +117,9 @@ pub struct AutomergeArgs {
     /// How long the server may say that it cannot merge, before that is believed
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = units::duration)]
     pub settle: Duration,
+    /// Leave out the checks of this name, where * stands for anything; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub ignore: Vec<ContextPattern>,
     /// Merge a head without checks, after the grace
     #[arg(long)]
     pub allow_no_checks: bool,

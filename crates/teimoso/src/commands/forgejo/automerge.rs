@@ -56,6 +56,7 @@ fn plan(args: &AutomergeArgs) -> Plan {
         grace: args.grace,
         settle: args.settle,
         allow_no_checks: args.allow_no_checks,
+        ignore: args.ignore.clone(),
         dry_run: args.dry_run,
     }
 }

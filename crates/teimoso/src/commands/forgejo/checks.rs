@@ -21,6 +21,7 @@ pub(super) async fn run(args: ChecksArgs, context: Context) -> Result<Exit, CliE
     let client = client(&args.forge, context)?;
     let pull = client.pull(repo, number).await.map_err(|error| failed(&error))?;
     let checks = client.checks(repo, &pull.head.sha).await.map_err(|error| failed(&error))?;
+    let checks = checks.without(&args.ignore);
     let text = if args.output.json { lines(&checks) } else { table(&checks) };
     context.output.data(&text)?;
     Ok(match checks.verdict() {

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use teimoso_forgejo::http_client::RetryEvent;
-use teimoso_forgejo::{Client, Token};
+use teimoso_forgejo::{Client, InvalidServer, Server, Token};
+use teimoso_http::RetryEvent;
 use teimoso_retry::{Effect, Fate};
 
 use super::super::Context;
 use super::super::request::input::read_file;
+use crate::args::Private;
 use crate::args::forgejo::ForgeArgs;
 use crate::exit::{CliError, Exit};
 use crate::messages::{FailedAttempt, Message, Requesting};
@@ -33,12 +34,20 @@ pub(super) fn client(args: &ForgeArgs, context: Context) -> Result<Client, CliEr
 /// # Errors
 /// As [`client`].
 pub(super) fn client_beside(args: &ForgeArgs, live: Arc<Live>) -> Result<Client, CliError> {
-    let Some(server) = args.server.clone() else {
+    let client = Client::builder(server(args)?, &token(args)?).observer(move |event| retry(event, &live));
+    client.build().map_err(|error| CliError::failure(error.to_string()))
+}
+
+fn server(args: &ForgeArgs) -> Result<Server, CliError> {
+    let text = args.server.as_ref().map(Private::text).unwrap_or_default();
+    if text.is_empty() {
         return Err(CliError::usage("it is not said which Forgejo is meant")
             .with_next_step("give its address with --server URL or TEIMOSO_FORGEJO_URL"));
-    };
-    let client = Client::builder(server, &token(args)?).observer(move |event| retry(event, &live));
-    client.build().map_err(|error| CliError::failure(error.to_string()))
+    }
+    text.parse().map_err(|invalid: InvalidServer| {
+        CliError::usage(format!("cannot use the address of the Forgejo: {invalid}"))
+            .with_next_step("give it as https://HOST, with --server or TEIMOSO_FORGEJO_URL")
+    })
 }
 
 fn token(args: &ForgeArgs) -> Result<Token, CliError> {
