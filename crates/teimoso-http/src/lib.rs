@@ -154,7 +154,8 @@
 //!
 //! # What one request may say
 //!
-//! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, or a
+//! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, [`ShownPath`] where its path holds a
+//! credential, or a
 //! [`RetryPolicy`](retry::RetryPolicy) of its own (of a preset: `RetryPolicy::preset(…)`). A header `Idempotency-Key` marks it as idempotent too; it is the same
 //! on every attempt. Bodies are bytes, a [factory](RequestBody::factory), or a [stream](RequestBody::stream), which is
 //! sent once and without complaint.

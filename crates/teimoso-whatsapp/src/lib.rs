@@ -43,6 +43,7 @@ mod account;
 pub mod adapter;
 mod connector;
 mod error;
+mod media;
 mod message;
 mod providers;
 mod qr;
@@ -58,10 +59,8 @@ pub use connector::{
     SEND_TIMEOUT, SendOptions, SendOutcome, Sent, Unknown,
 };
 pub use error::{Error, ErrorKind, Operation};
-pub use message::{
-    DOCUMENT_BYTES_MAX, InvalidMessage, MEDIA_BYTES_MAX, Media, MediaKind, MessageId, Recipient,
-    TEXT_CHARS_MAX, Text,
-};
+pub use media::{DOCUMENT_BYTES_MAX, MEDIA_BYTES_MAX, Media, MediaKind};
+pub use message::{InvalidMessage, MessageId, Recipient, TEXT_CHARS_MAX, Text};
 pub use providers::{PROVIDERS, UnknownProvider, provider};
 pub use qr::{Qr, UnreadableQr};
 pub use status::{Connection, State, Status};

@@ -81,10 +81,10 @@ impl<T> Call<T> {
         self
     }
 
-    /// With a header that is no secret. A value that no header can carry is left out.
+    /// With a header that is no secret. A value with a control character, which no header can carry, is left out.
     #[must_use]
     pub fn header(mut self, name: &'static str, value: &str) -> Self {
-        if let Ok(value) = HeaderValue::from_str(value) {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             self.headers.insert(HeaderName::from_static(name), value);
         }
         self

@@ -12,7 +12,8 @@ pub use self::call::{Call, Class, Path};
 pub use self::multipart::Multipart;
 
 use crate::account::Account;
-use crate::message::{Media, MessageId, Text};
+use crate::media::Media;
+use crate::message::{MessageId, Text};
 use crate::qr::Qr;
 use crate::status::{Connection, Status};
 

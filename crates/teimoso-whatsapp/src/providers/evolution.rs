@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::account::Account;
 use crate::adapter::{Adapter, Answer, Call, CallerId, Declined, Facts, Instance, Path, Reading, SentAs};
-use crate::message::{Media, MessageId, Text};
+use crate::media::Media;
+use crate::message::{MessageId, Text};
 use crate::qr::Qr;
 use crate::status::{Connection, State, Status};
 
@@ -133,9 +134,11 @@ fn read_logout(answer: &Answer) -> Reading<()> {
 /// to come before: a number without WhatsApp, and a body that does not fit the schema.
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
     if answer.status() == 400 {
-        let before =
-            is_absent(answer) || answer.says(&["requires property", "is not of a type", "is not one of"]);
-        return if before { Reading::Declined(Declined::Invalid) } else { Reading::Unclear };
+        let schema = ["requires property", "is not of a type", "is not one of"];
+        // Words that stand beside those of a time-out prove nothing.
+        let late = answer.says(&["timed out", "timeout", "closed"]);
+        let before = is_absent(answer) || answer.says(&schema);
+        return if before && !late { Reading::Declined(Declined::Invalid) } else { Reading::Unclear };
     }
     answer.success(|answer| Reading::Done(SentAs(answer.text_at(&["/key/id"]).map(|id| id.into_owned()))))
 }

@@ -7,7 +7,8 @@ use crate::account::Account;
 use crate::adapter::{
     Adapter, Answer, Call, CallerId, Declined, Facts, Instance, Multipart, Path, Reading, SentAs,
 };
-use crate::message::{Media, MessageId, Text};
+use crate::media::Media;
+use crate::message::{MessageId, Text};
 use crate::qr::Qr;
 use crate::status::{Connection, State, Status};
 

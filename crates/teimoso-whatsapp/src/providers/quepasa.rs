@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::account::Account;
 use crate::adapter::{Adapter, Answer, Call, CallerId, Declined, Facts, Instance, Path, Reading, SentAs};
-use crate::message::{Media, MessageId, Recipient, Text};
+use crate::media::Media;
+use crate::message::{MessageId, Recipient, Text};
 use crate::qr::Qr;
 use crate::status::{Connection, State, Status};
 

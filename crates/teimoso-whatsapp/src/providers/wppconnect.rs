@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::account::Account;
 use crate::adapter::{Adapter, Answer, Call, CallerId, Declined, Facts, Instance, Path, Reading, SentAs};
-use crate::message::{Media, MediaKind, MessageId, Text};
+use crate::media::{Media, MediaKind};
+use crate::message::{MessageId, Text};
 use crate::qr::Qr;
 use crate::status::{Connection, State, Status};
 

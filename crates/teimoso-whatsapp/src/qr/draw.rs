@@ -21,6 +21,14 @@ impl Modules {
         Self { side, dark: vec![false; side * side] }
     }
 
+    /// Turns a module over, if there is such a one.
+    #[cfg(test)]
+    pub(super) fn flip(&mut self, column: usize, row: usize) {
+        if column < self.side && row < self.side {
+            self.dark[row * self.side + column] ^= true;
+        }
+    }
+
     /// How many modules a side has.
     pub(super) fn side(&self) -> usize {
         self.side

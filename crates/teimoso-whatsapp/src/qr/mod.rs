@@ -168,6 +168,41 @@ mod tests {
         assert!(lines[3].starts_with("████ █   █ "), "{blocks}");
     }
 
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
+
+        /// Pictures come from outside: damaged ones are refused, or read as what they still show.
+        #[test]
+        fn a_damaged_picture_is_read_or_refused(
+            length in 1..60_usize,
+            flips in proptest::collection::vec((0..80_usize, 0..80_usize), 0..400),
+        ) {
+            let code = "x".repeat(length);
+            let mut modules = draw::modules(&code).expect("fits");
+            flips.iter().for_each(|(column, row)| modules.flip(*column, *row));
+            match Qr::from_png(picture::write(&modules).expect("drawn")) {
+                Ok(qr) => proptest::prop_assert_eq!(qr.code(), code),
+                Err(why) => proptest::prop_assert_eq!(why, UnreadableQr::NoCode),
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_no_picture_are_refused(
+            bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200),
+            at in 0..400_usize,
+            value in proptest::prelude::any::<u8>(),
+        ) {
+            proptest::prop_assert_eq!(Qr::from_png(bytes), Err(UnreadableQr::Picture));
+            let mut png = Qr::from_code("x").expect("fits").png().to_vec();
+            if let Some(byte) = png.get_mut(at) {
+                *byte ^= value;
+            }
+            // One byte of a picture that is checked by sums: it is the same, or none.
+            let read = Qr::from_png(png).map(|qr| qr.code().to_owned());
+            proptest::prop_assert!(read.is_err() || read == Ok("x".to_owned()), "{read:?}");
+        }
+    }
+
     #[test]
     fn a_code_is_never_printed() {
         assert_eq!(format!("{:?}", Qr::from_code(CODE).expect("fits")), "[qr code]");

@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use std::io::BufReader;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::fixture::{Fixture, TOKEN};
 use super::wire::{Asked, Reply, read, write};
 use crate::account::{Secret, Settings};
-use crate::message::MediaKind;
+use crate::media::MediaKind;
 
 /// How a double fails at one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,7 @@ struct Shared {
     fixture: Fixture,
     stopped: AtomicBool,
     world: Mutex<World>,
+    arrived: Condvar,
 }
 
 #[derive(Default)]
@@ -66,7 +67,12 @@ impl Double {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let fixture = Fixture::of(provider);
-        let shared = Arc::new(Shared { fixture, stopped: AtomicBool::new(false), world: Mutex::default() });
+        let shared = Arc::new(Shared {
+            fixture,
+            stopped: AtomicBool::new(false),
+            world: Mutex::default(),
+            arrived: Condvar::new(),
+        });
         let serving = Arc::clone(&shared);
         let listening = std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -114,6 +120,14 @@ impl Double {
     /// The requests among them that send a message.
     pub fn sends(&self) -> Vec<Asked> {
         self.world().sends.clone()
+    }
+
+    /// Waits until so many have arrived.
+    pub fn until_sends(&self, count: usize) {
+        let mut world = self.world();
+        while world.sends.len() < count {
+            world = self.shared.arrived.wait(world).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// How many of those it executed: all but those that it refused with a 429, or a 401.
@@ -194,6 +208,7 @@ impl Shared {
                 matches!(fault, Fault::None | Fault::Answer(_)) && [401, 429].contains(&reply.status);
             world.executed += usize::from(!declines);
             world.sends.push(asked.clone());
+            self.arrived.notify_all();
         }
         world.asked.push(asked);
         (fault, reply)

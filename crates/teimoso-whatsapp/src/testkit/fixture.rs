@@ -12,7 +12,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::wire::Reply;
-use crate::message::{Media, MediaKind, Recipient, Text};
+use crate::media::{Media, MediaKind};
+use crate::message::{Recipient, Text};
 use crate::qr::Qr;
 
 /// To whom the tests send.
@@ -103,6 +104,11 @@ impl Fixture {
     /// The provider.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Where all of it is known from.
+    pub fn sources(&self) -> &str {
+        self.root["sources"].as_str().unwrap_or_default()
     }
 
     /// The instance that its requests name.

@@ -54,9 +54,10 @@ async fn answers_that_no_provider_documents_are_read_by_their_status_and_never_a
 async fn a_connection_that_breaks_leaves_the_outcome_open_and_says_under_which_id() {
     for name in names() {
         let double = Double::of(name);
-        let connector =
-            with(&double, &double.url(), |builder| builder.attempt_timeout(Duration::from_millis(150)));
-        let options = options(&connector, Repeat::Never);
+        let (patient, _) = connector(&double);
+        let impatient =
+            with(&double, &double.url(), |builder| builder.attempt_timeout(Duration::from_millis(300)));
+        let options = options(&patient, Repeat::Never);
         let cases = [
             (Fault::Close, Unknown::NoAnswer(Why::Closed)),
             (Fault::Reset, Unknown::NoAnswer(Why::Reset)),
@@ -65,6 +66,7 @@ async fn a_connection_that_breaks_leaves_the_outcome_open_and_says_under_which_i
         ];
         for (fault, expected) in cases {
             double.fail([fault.clone()]);
+            let connector = if fault == Fault::Silence { &impatient } else { &patient };
             let outcome = connector.send_text(&text(), &options).await;
             let SendOutcome::Unknown { id, why, error } = outcome else {
                 panic!("{name} {fault:?}: {outcome:?}")

@@ -1,5 +1,6 @@
 //! `teimoso whatsapp` from outside: the real binary, doubles of the providers, exit codes that a script can rely on.
 
+mod docs;
 mod linking;
 mod refusals;
 mod sending;

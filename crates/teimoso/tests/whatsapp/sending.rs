@@ -181,3 +181,17 @@ fn a_token_from_a_file_wins_over_the_environment() {
     let ended = ended(status.env("TEIMOSO_WHATSAPP_TOKEN", "another").output().expect("the binary runs"));
     assert_eq!((ended.code, ended.stdout.as_str()), (0, "connected (WORKING)\n"), "{}", ended.stderr);
 }
+
+#[test]
+fn a_signal_before_the_answer_says_that_the_message_may_have_been_sent_and_its_id() {
+    let double = Double::of("wuzapi");
+    double.fail([Fault::Silence]);
+    let mut sending = command(&double, &[&["send-text"], &TO[..], &["--id", ID]].concat());
+    let child = sending.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    double.until_sends(1);
+    let kill = format!("kill -INT {}", child.id());
+    assert!(std::process::Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    let ended = ended(child.wait_with_output().expect("it ends"));
+    let line = format!("interrupted: the message may have been sent, under the id {ID}\n");
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (130, "", line));
+}

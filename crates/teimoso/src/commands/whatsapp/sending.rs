@@ -22,7 +22,8 @@ pub(super) fn options(args: &RepeatArgs, connector: &Connector, carries: CallerI
         (_, true) => Repeat::Unsent,
         _ => Repeat::Never,
     };
-    let fresh = || carries.is_always_carried().then(|| connector.fresh_id());
+    let asked = carries != CallerId::None && (args.idempotent || args.reconcile);
+    let fresh = || (carries.is_always_carried() || asked).then(|| connector.fresh_id());
     SendOptions { repeat, id: args.id.clone().or_else(fresh), reconcile: args.reconcile }
 }
 
