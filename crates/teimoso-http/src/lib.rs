@@ -154,7 +154,8 @@
 //!
 //! # What one request may say
 //!
-//! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, or a
+//! In its extensions: [`Idempotent`], [`NoRetry`], [`Deadline`] for the call as a whole, [`ShownPath`] where its path holds a
+//! credential, or a
 //! [`RetryPolicy`](retry::RetryPolicy) of its own (of a preset: `RetryPolicy::preset(…)`). A header `Idempotency-Key` marks it as idempotent too; it is the same
 //! on every attempt. Bodies are bytes, a [factory](RequestBody::factory), or a [stream](RequestBody::stream), which is
 //! sent once and without complaint.
@@ -246,7 +247,7 @@ pub use attempt::{
 pub use body::{BodyError, BoxError, RequestBody, ResponseBody};
 pub use client::{
     BUDGETS_MAX, Client, ClientBuilder, Deadline, Idempotent, NoRetry, RESPONSE_BODY_MAX, RetryEvent,
-    TARGETS_KEPT_MAX,
+    ShownPath, TARGETS_KEPT_MAX,
 };
 pub use clock::{Clock, Entropy, Sleeping, SystemClock, SystemEntropy};
 pub use connect::ADDRESSES_TRIED_MAX;

@@ -5,12 +5,14 @@
 mod dead;
 mod deliveries;
 mod events;
+pub mod forgejo;
 mod policy;
 mod request;
 mod send;
 mod serve;
 mod sink;
 mod store;
+mod whatsapp;
 
 use std::num::NonZeroU32;
 
@@ -24,12 +26,17 @@ use crate::units::{self, Moment};
 pub use dead::{DeadArgs, DeadCommand, ReplayArgs};
 pub use deliveries::{ChangeArgs, DeliveriesArgs, DeliveriesCommand};
 pub use events::{EventsArgs, EventsCommand};
+pub use forgejo::ForgejoArgs;
 pub use policy::{PolicyArgs, PolicyCommand};
 pub use request::{ElsewhereArgs, Private, RequestArgs};
 pub use send::{DataSource, HeaderLine, SendArgs};
 pub use serve::{AcceptedWhen, AttemptLines, ServeArgs};
 pub use sink::SinkArgs;
 pub use store::{RedisUrl, StoreLocation};
+pub use whatsapp::{
+    AccountArgs, ConnectArgs, FindArgs, LogoutArgs, ProvidersArgs, QrArgs, RepeatArgs, SendMediaArgs,
+    SendTextArgs, StatusArgs, WhatsappArgs, WhatsappCommand,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -38,11 +45,14 @@ Examples:
   teimoso send http://127.0.0.1:4000/teimoso --wait   hand one event over and see it arrive
   teimoso dead list                                   what was given up, and why
   teimoso request GET https://example.com/status      one request, repeated only where that is safe
+  teimoso forgejo pr automerge acme/site 7            wait for green checks, then merge
+  teimoso whatsapp providers                          gateways that messages can be sent through
   teimoso policy show patient                         when the attempts are made
 
 Exit codes:
   0 ok    1 failure    2 usage    3 not found    4 authentication    5 partly failed
-  6 retries or waiting time exhausted    7 outcome unknown    130 interrupted    143 terminated";
+  6 retries or waiting time exhausted    7 outcome unknown    8 checks pending
+  130 interrupted    143 terminated";
 
 /// The place of what every command has: after what is its own.
 const LAST: usize = 900;
@@ -75,6 +85,10 @@ pub enum Command {
     Dead(DeadArgs),
     /// Make one HTTP request, repeated only where that is safe
     Request(Box<RequestArgs>),
+    /// Work with pull requests and issues of a Forgejo
+    Forgejo(ForgejoArgs),
+    /// Send WhatsApp messages through a gateway, and link it with a phone
+    Whatsapp(Box<WhatsappArgs>),
     /// Run a test destination that succeeds, fails and stalls on demand
     Sink(SinkArgs),
     /// Show the retry policies and when they make their attempts

@@ -4,11 +4,13 @@
 pub mod dead;
 pub mod deliveries;
 pub mod events;
+pub mod forgejo;
 pub mod policy;
 pub mod request;
 pub mod send;
 pub mod serve;
 pub mod sink;
+pub mod whatsapp;
 
 mod bulk;
 mod list;
@@ -55,6 +57,8 @@ fn dispatch(command: Command, context: Context) -> Result<Exit, CliError> {
         Command::Deliveries(args) => on_runtime(deliveries::run(args, context)),
         Command::Dead(args) => on_runtime(dead::run(args, context)),
         Command::Request(args) => on_runtime(request::run(*args, context)),
+        Command::Forgejo(args) => on_runtime(forgejo::run(args, context)),
+        Command::Whatsapp(args) => on_runtime(whatsapp::run(*args, context)),
         Command::Sink(args) => on_runtime(sink::run(args, context)),
         Command::Policy(args) => policy::run(&args, context),
     }

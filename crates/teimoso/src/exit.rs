@@ -25,6 +25,8 @@ impl Exit {
     pub const EXHAUSTED: Exit = Exit(6);
     /// It may or may not have taken effect; only a look at the other side can tell.
     pub const UNKNOWN_OUTCOME: Exit = Exit(7);
+    /// `pr checks`: some are not over, and none has failed.
+    pub const PENDING: Exit = Exit(8);
     /// Stopped by SIGINT (128 + 2).
     pub const INTERRUPTED: Exit = Exit(130);
     /// Stopped by SIGTERM (128 + 15).
@@ -124,6 +126,7 @@ mod tests {
             (Exit::PARTLY_FAILED, 5),
             (Exit::EXHAUSTED, 6),
             (Exit::UNKNOWN_OUTCOME, 7),
+            (Exit::PENDING, 8),
             (Exit::INTERRUPTED, 130),
             (Exit::TERMINATED, 143),
         ];

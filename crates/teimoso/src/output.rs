@@ -1,6 +1,7 @@
 //! Where a command's words go: data to stdout, everything else to stderr.
 //! Deliberately absent: the words.
 
+pub mod live;
 pub mod progress;
 pub mod table;
 

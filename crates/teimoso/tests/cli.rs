@@ -16,10 +16,12 @@ fn run(args: &[&str]) -> Ended {
 fn help_goes_to_stdout_and_lists_what_exists_only() {
     let help = run(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
+    for command in
+        ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request", "forgejo", "whatsapp"]
+    {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
     }
-    for absent in ["endpoints", "applications", "tokens", "doctor", "migrate", "forgejo", "whatsapp"] {
+    for absent in ["endpoints", "applications", "tokens", "doctor", "migrate"] {
         assert!(!help.stdout.contains(absent), "{absent}");
     }
     assert!(help.stdout.contains("Examples:"));
@@ -29,7 +31,9 @@ fn help_goes_to_stdout_and_lists_what_exists_only() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request"] {
+    for command in
+        ["serve", "send", "events", "deliveries", "dead", "sink", "policy", "request", "forgejo", "whatsapp"]
+    {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0, "{command}");
         assert!(help.stdout.contains("Examples:"), "{command}");
@@ -47,6 +51,18 @@ fn lines_of_help_fit_a_terminal() {
         &["events", "list"],
         &["dead"],
         &["dead", "replay"],
+        &["forgejo"],
+        &["forgejo", "pr"],
+        &["forgejo", "pr", "automerge"],
+        &["forgejo", "pr", "view"],
+        &["forgejo", "issue"],
+        &["forgejo", "issue", "create"],
+        &["forgejo", "issue", "claim"],
+        &["forgejo", "protection"],
+        &["whatsapp"],
+        &["whatsapp", "send-text"],
+        &["whatsapp", "send-media"],
+        &["whatsapp", "qr"],
     ];
     for args in commands.map(|command| [command, &["--help"]].concat()) {
         for line in run(&args).stdout.lines() {
@@ -70,6 +86,18 @@ fn usage_errors_exit_2_and_say_nothing_on_stdout() {
         &["policy", "show", "nothing"],
         &["sink", "--listen", "nowhere"],
         &["dead", "replay"],
+        &["forgejo"],
+        &["forgejo", "pr"],
+        &["forgejo", "pr", "automerge"],
+        &["forgejo", "pr", "view"],
+        &["forgejo", "issue"],
+        &["forgejo", "issue", "create"],
+        &["forgejo", "issue", "claim"],
+        &["forgejo", "protection"],
+        &["whatsapp"],
+        &["whatsapp", "send-text"],
+        &["whatsapp", "send-media"],
+        &["whatsapp", "qr"],
         &["request"],
         &["request", "http://127.0.0.1/"],
         &["serve", "--store", "mysql://127.0.0.1:3306"],

@@ -14,7 +14,7 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("teimoso-retry", &[]),
     // Servers for tests, which know nothing of us.
     ("redis-fixture", &[]),
@@ -23,15 +23,20 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("teimoso-store-embedded", &["teimoso-delivery"]),
     ("teimoso-store-redis", &["teimoso-delivery"]),
     ("teimoso-server", &["teimoso-delivery"]),
+    ("teimoso-forgejo", &["teimoso-http"]),
+    // Itself: its tests want its own test kit.
+    ("teimoso-whatsapp", &["teimoso-http", "teimoso-whatsapp"]),
     (
         "teimoso",
         &[
             "teimoso-delivery",
+            "teimoso-forgejo",
             "teimoso-http",
             "teimoso-retry",
             "teimoso-server",
             "teimoso-store-embedded",
             "teimoso-store-redis",
+            "teimoso-whatsapp",
         ],
     ),
     // Stands beside the crates: it sees them all, and none of them sees it.
@@ -372,6 +377,7 @@ fn the_readme_lists_every_exit_code() {
         Exit::PARTLY_FAILED,
         Exit::EXHAUSTED,
         Exit::UNKNOWN_OUTCOME,
+        Exit::PENDING,
         Exit::INTERRUPTED,
         Exit::TERMINATED,
     ];

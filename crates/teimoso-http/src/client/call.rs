@@ -20,9 +20,9 @@ use crate::trace::{AttemptTrace, RetryTrace};
 use crate::transport::{ADDED_HEADERS, Transport};
 
 use super::budgets::Payment;
-use super::event::{Observer, RetryEvent, redacted, say};
+use super::event::{Observer, RetryEvent, say, shown};
 use super::hint::{hint, told};
-use super::marks::{Marks, own_policy};
+use super::marks::{Marks, ShownPath, own_policy};
 use super::receive::Receive;
 use super::repeat::Repeat;
 use super::targets::{Destination, Destinations};
@@ -68,6 +68,7 @@ struct Hop<'a> {
     method: &'a Method,
     destination: &'a Destination,
     headers: &'a HeaderMap,
+    shown_path: Option<&'a ShownPath>,
 }
 
 impl<T: Exchanger> Core<T> {
@@ -96,6 +97,7 @@ impl<T: Exchanger> Core<T> {
                 method: &parts.method,
                 destination: &destination,
                 headers: &parts.headers,
+                shown_path: parts.extensions.get(),
             };
             let (redirect, rest) = match self.hop(&hop, body, receive, &mut trace).await {
                 Ended::Answer(mut response) => {
@@ -211,7 +213,7 @@ impl<T: Exchanger> Core<T> {
     ) {
         let event = RetryEvent {
             method: hop.method.clone(),
-            url: redacted(hop.destination.target.as_str()),
+            url: shown(hop.destination.target.as_str(), hop.shown_path),
             number,
             max_attempts: repeat.max_attempts(),
             fate: tried.fate,

@@ -2,10 +2,12 @@
 //! in any language, which the program that embeds the client writes.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::time::Duration;
 
 use teimoso_retry::{Fate, WaitSource};
 
+use super::marks::ShownPath;
 use crate::attempt::ErrorKind;
 
 /// An attempt that failed and will be followed by another (S1.8). It holds no secret: the URL has neither user name nor
@@ -16,7 +18,8 @@ pub struct RetryEvent {
     /// The method.
     pub method: http::Method,
     /// The URL without user information and without the values of its query: `https://h.example/a?page=***`. Secrets
-    /// in a path cannot be told from other paths; put them in headers.
+    /// in a path cannot be told from other paths; put them in headers, or say with [`ShownPath`](crate::ShownPath)
+    /// what is to be shown instead.
     pub url: String,
     /// The number of the attempt that failed, from 1.
     pub number: NonZeroU32,
@@ -42,10 +45,15 @@ pub struct RetryEvent {
 impl RetryEvent {
     /// The path of the URL, without the query.
     pub fn path(&self) -> &str {
-        let url = self.url.split(['?', '#']).next().unwrap_or_default();
-        let after_scheme = url.find("://").map_or(0, |at| at + 3);
-        url[after_scheme..].find('/').map_or("/", |at| &url[after_scheme + at..])
+        path_within(&self.url).map_or("/", |range| &self.url[range])
     }
+}
+
+/// Where the path of a URL stands, if it has one.
+fn path_within(url: &str) -> Option<Range<usize>> {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let after_scheme = url[..end].find("://").map_or(0, |at| at + 3);
+    url[after_scheme..end].find('/').map(|at| after_scheme + at..end)
 }
 
 /// Who hears of retries, beside the log.
@@ -74,7 +82,7 @@ pub(crate) fn say(event: &RetryEvent, observer: Option<&Observer>) {
 }
 
 /// The URL as it may be shown. What of a query is not `name=` is taken for a value.
-pub(crate) fn redacted(url: &str) -> String {
+fn redacted(url: &str) -> String {
     let url = url.split('#').next().unwrap_or_default();
     let (rest, query) = match url.split_once('?') {
         Some((rest, query)) => (rest, Some(query)),
@@ -90,6 +98,17 @@ pub(crate) fn redacted(url: &str) -> String {
         shown.push_str("***");
     }
     shown
+}
+
+/// The URL as it may be shown, with the path that its caller wants shown.
+pub(crate) fn shown(url: &str, path: Option<&ShownPath>) -> String {
+    let shown = redacted(url);
+    let Some(ShownPath(path)) = path else { return shown };
+    let own = path_within(&shown).unwrap_or_else(|| {
+        let end = shown.find('?').unwrap_or(shown.len());
+        end..end
+    });
+    format!("{}{path}{}", &shown[..own.start], &shown[own.end..])
 }
 
 /// The URL without what stands between scheme and host.
@@ -129,6 +148,18 @@ mod tests {
         ];
         for (url, shown) in cases {
             assert_eq!(redacted(url), shown);
+        }
+    }
+
+    #[test]
+    fn a_path_that_holds_a_credential_is_shown_as_its_caller_says() {
+        let cases = [
+            ("https://u:p@h.example/token/s3cret/send?a=s3cret", "https://h.example/token/***/send?a=***"),
+            ("http://h.example", "http://h.example/token/***/send"),
+            ("http://h.example?a=s3cret", "http://h.example/token/***/send?a=***"),
+        ];
+        for (url, shown) in cases {
+            assert_eq!(super::shown(url, Some(&ShownPath("/token/***/send".to_owned()))), shown);
         }
     }
 

@@ -23,6 +23,15 @@ pub struct Deadline(
     pub Duration,
 );
 
+/// The path that is told in place of a request's own, for APIs that want a credential in the path itself: the
+/// [`RetryEvent`](crate::RetryEvent) and the log line of its retries show this one, on every hop. Put it into the
+/// request's extensions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShownPath(
+    /// Begins with `/`, and has no query: that of the request is shown without its values, as ever.
+    pub String,
+);
+
 /// The marks of one request, read once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Marks {

@@ -30,13 +30,13 @@ use self::receive::{AsItComes, Whole};
 pub use self::budgets::BUDGETS_MAX;
 pub use self::builder::{ClientBuilder, RESPONSE_BODY_MAX};
 pub use self::event::RetryEvent;
-pub use self::marks::{Deadline, Idempotent, NoRetry};
+pub use self::marks::{Deadline, Idempotent, NoRetry, ShownPath};
 pub use self::targets::TARGETS_KEPT_MAX;
 
 pub(crate) use self::budgets::{Account, Budgets, Payment};
 pub(crate) use self::builder::default_budget;
 pub(crate) use self::call::Ports;
-pub(crate) use self::event::{redacted, say};
+pub(crate) use self::event::{say, shown};
 pub(crate) use self::hint::{hint, told};
 pub(crate) use self::marks::{IDEMPOTENCY_KEY, Marks, own_policy};
 pub(crate) use self::repeat::Repeat;

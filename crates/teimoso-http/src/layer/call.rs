@@ -12,8 +12,8 @@ use tower_service::Service;
 use super::{Classify, Replay, RetryLayer, Shared};
 use crate::attempt::Timings;
 use crate::client::{
-    Account, Budgets, Marks, Payment, Repeat, RetryEvent, hint, kind_of_status, own_policy, reason_of,
-    redacted, say, told,
+    Account, Budgets, Marks, Payment, Repeat, RetryEvent, hint, kind_of_status, own_policy, reason_of, say,
+    shown, told,
 };
 use crate::trace::{AttemptTrace, RetryTrace};
 
@@ -139,7 +139,7 @@ fn event<B>(
 ) -> RetryEvent {
     RetryEvent {
         method: request.method().clone(),
-        url: redacted(&request.uri().to_string()),
+        url: shown(&request.uri().to_string(), request.extensions().get()),
         number,
         max_attempts: repeat.max_attempts(),
         fate: outcome.fate,

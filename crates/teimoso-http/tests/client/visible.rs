@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::HeaderValue;
-use teimoso_http::RetryEvent;
+use teimoso_http::{RetryEvent, ShownPath};
 use teimoso_retry::{Fate, Preset, WaitSource, Why};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -98,6 +98,31 @@ fn one_warning_and_one_event_per_retry_and_no_secret_in_either() {
         ]
     );
     assert!(!format!("{events:?} {lines:?}").contains("s3cret"));
+}
+
+#[test]
+fn a_path_with_a_credential_is_shown_as_its_caller_says() {
+    let log = Log::default();
+    let events: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = events.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tracing::subscriber::with_default(log.clone(), || {
+        runtime.block_on(async {
+            let stage = Stage::playing([status(503), status(200)]).await;
+            let client = builder(Preset::Standard, &TestClock::default())
+                .observer(move |event| kept.lock().unwrap().push(event.path().to_owned()))
+                .build()
+                .unwrap();
+            let request = http::Request::get(stage.url("/token/s3cret/status"))
+                .extension(ShownPath("/token/***/status".to_owned()))
+                .body(())
+                .unwrap();
+            client.send(request).await.unwrap();
+        });
+    });
+    assert_eq!(*events.lock().unwrap(), ["/token/***/status"]);
+    let lines = log.0.lock().unwrap().join("\n");
+    assert!(lines.contains("/token/***/status") && !lines.contains("s3cret"), "{lines}");
 }
 
 #[tokio::test]

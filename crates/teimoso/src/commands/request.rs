@@ -4,7 +4,7 @@
 
 mod answer;
 mod headers;
-mod input;
+pub(super) mod input;
 mod place;
 mod plan;
 mod verdict;

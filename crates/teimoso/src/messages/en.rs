@@ -78,6 +78,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
         Message::Request(request) => requesting(request),
+        Message::Forgejo(line) => line.text(super::Language::English),
+        Message::Whatsapp(line) => line.text(super::Language::English),
         Message::AskToProceed => "proceed? [y/N] ".to_owned(),
         Message::NothingDone => "nothing was done".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} of {of} done, {failed} failed"),

@@ -5,8 +5,10 @@
 //! keep that spelling, so that one screen speaks one way.
 
 mod en;
+mod forgejo;
 mod pt_br;
 mod request;
+mod whatsapp;
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +16,9 @@ use std::time::Duration;
 
 use crate::sink::route::Answer;
 
+pub use forgejo::{Forgejo, ForgejoWord};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
+pub use whatsapp::Whatsapp;
 
 /// A language of the human lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -314,6 +318,10 @@ pub enum Message<'a> {
     Replay(Replaying<'a>),
     /// How a request goes.
     Request(Requesting<'a>),
+    /// What is said about a Forgejo.
+    Forgejo(Forgejo<'a>),
+    /// What is said about a WhatsApp gateway.
+    Whatsapp(Whatsapp<'a>),
     /// The question before a bulk change; answered with `y` or `s`.
     AskToProceed,
     /// The answer was no.

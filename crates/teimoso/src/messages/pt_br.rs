@@ -80,6 +80,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
         Message::Request(request) => requesting(request),
+        Message::Forgejo(line) => line.text(super::Language::Portuguese),
+        Message::Whatsapp(line) => line.text(super::Language::Portuguese),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
         Message::BulkProgress { done, of, failed } => format!("{done} de {of} feitos, {failed} falharam"),

@@ -11,7 +11,7 @@ const INPUT_MAX_BYTES: u64 = 256 << 20;
 
 /// Reads files, and stdin once.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(in crate::commands) struct Input {
     /// The flag that has read stdin.
     stdin_taken: Option<&'static str>,
 }
@@ -21,7 +21,7 @@ impl Input {
     ///
     /// # Errors
     /// It cannot be read or is too long; or stdin was read before.
-    pub(super) fn read(&mut self, name: &str, flag: &'static str) -> Result<Vec<u8>, CliError> {
+    pub(in crate::commands) fn read(&mut self, name: &str, flag: &'static str) -> Result<Vec<u8>, CliError> {
         if name == "-" {
             return match self.stdin_taken.replace(flag) {
                 None => read(io::stdin().lock(), "stdin"),
@@ -39,7 +39,7 @@ impl Input {
 ///
 /// # Errors
 /// It cannot be read or is too long.
-pub(super) fn read_file(path: &Path) -> Result<Vec<u8>, CliError> {
+pub(in crate::commands) fn read_file(path: &Path) -> Result<Vec<u8>, CliError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
     read(file, &name)
