@@ -189,8 +189,8 @@ mod tests {
     use teimoso_delivery::testkit::offer;
 
     /// As scripts keep it.
-    fn kept(record: Vec<u8>) -> Bytes {
-        [&[VERSION; START_BYTES][..], &record].concat().into()
+    fn kept(record: &[u8]) -> Bytes {
+        [&[VERSION; START_BYTES][..], record].concat().into()
     }
 
     proptest! {
@@ -207,7 +207,7 @@ mod tests {
             event.headers = Headers::new(vec![Header::new("x-a", &header).unwrap()]).unwrap();
             let (key, ids) = (Key::from_raw(raw).unwrap(), IdSpace::new(7));
             let id = event.id.clone().unwrap_or_else(|| ids.event(key));
-            let read = decode_event(&kept(encode_event(&event)), key, ids);
+            let read = decode_event(&kept(&encode_event(&event)), key, ids);
             prop_assert_eq!(read, Ok((Event::accepted(&event, id, key.at()), None)));
         }
 
@@ -225,17 +225,17 @@ mod tests {
         let (ids, key) = (IdSpace::new(7), Key::first_at(Millis::new(5)));
         for id in [None, Some(ids.event(key)), EventId::named("evt_1").ok()] {
             let adoption = Adoption { id: id.as_ref(), url: "http://a/", policy: None, body: &(27..36) };
-            let (event, raw) = decode_event(&kept(encode_adopted(&adoption, text)), key, ids).unwrap();
+            let (event, raw) = decode_event(&kept(&encode_adopted(&adoption, text)), key, ids).unwrap();
             assert_eq!((&event.payload[..], raw.as_deref()), (&br#"{"a":1.0}"#[..], Some(&text[..])));
             assert_eq!(event.id, id.unwrap_or_else(|| ids.event(key)));
         }
         let outside = Adoption { id: None, url: "http://a/", policy: None, body: &(0..99) };
-        assert_eq!(decode_event(&kept(encode_adopted(&outside, text)), key, ids), Err(Unreadable));
+        assert_eq!(decode_event(&kept(&encode_adopted(&outside, text)), key, ids), Err(Unreadable));
     }
 
     #[test]
     fn an_event_for_nobody_has_no_url() {
-        let record = kept(encode_event(&offer("http://loja.example/").nowhere().event()));
+        let record = kept(&encode_event(&offer("http://loja.example/").nowhere().event()));
         assert_eq!(EventHead::decode(&record).map(|head| head.url), Ok(None));
     }
 }

@@ -6,6 +6,7 @@ mod conformance;
 mod cost;
 mod faults;
 mod fixture;
+mod history;
 mod opening;
 mod server;
 mod time;
