@@ -19,8 +19,8 @@ local HEALTH, HEALTH_BYTES = '>BBI4I4I4I8I8', 2 + 3 * 4 + 2 * 8
 local lanes, lane_list = {}, {}
 -- Whether processes that wait must look again; whether this script claims after what it puts into rings.
 local ring_bell, will_claim = false, false
--- Lanes that go to the end of their application's ring, by application.
-local ring_ends, heads_said, paused = {}, {}, {}
+-- Lanes that go to the end of their application's ring, by application; those that leave room to others.
+local ring_ends, sharing, heads_said, paused = {}, {}, {}, {}
 
 -- A lane's number, as 8 hexadecimal digits.
 local NO_LANE = '00000000'
@@ -144,7 +144,7 @@ local function put(l, place, at)
     l.timer = nil
   end
   if place == SHARE then
-    call('RPUSH', SHARED, l.id)
+    sharing[#sharing + 1] = l.id
   elseif place == RING then
     local ring = ring_ends[l.application]
     if not ring then
@@ -266,6 +266,7 @@ end
 
 local function flush_lanes()
   flush_rings()
+  write('RPUSH', SHARED, sharing)
   local crowded = #lane_list > 0 and call('HLEN', LANE_IDS) >= MAX_URL_LANES / 2
   local records, forgotten = {}, {}
   for index = 1, #lane_list do

@@ -169,7 +169,7 @@ local function sweep()
     write('ZADD', EVENT_ORDER_OLD, old)
   end
 
-  sweep_history(min(2 * #history + 16, 400))
+  sweep_history(400)
   sweep_cancelled(8)
   sweep_bare(8)
   if #expunged == 0 then return end

@@ -9,7 +9,7 @@ local function is_ghost(entry) return some_ghosts and call('HDEL', GHOSTS, entry
 
 local function take()
   -- Lanes whose timer rang, or that a share held back, looked at by one script; applications read at once.
-  local MOST_LANES, MOST_READ = 200, 64
+  local MOST_LANES, MOST_READ = 100, 64
 
   local function ready_timers()
     local ids, gone = call('ZRANGEBYSCORE', TIMERS, '-inf', now_text, 'LIMIT', '0', MOST_LANES), {}

@@ -16,10 +16,10 @@ use crate::reply::{array, exactly, some_bytes, some_number, unexpected};
 use crate::scripts::{ACCEPT, Call};
 use crate::shared::{Shared, bell};
 
-/// Most events of one script.
-const MOST_EVENTS: usize = 200;
+/// Most events of one script: everybody waits while it runs.
+const MOST_EVENTS: usize = 100;
 /// Most payload bytes of one script, beyond its first event.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 1 << 20;
 /// How long a replica or a disk may take to confirm.
 const CONFIRM: Duration = Duration::from_secs(2);
 

@@ -21,10 +21,10 @@ use crate::link::Failure;
 use crate::scripts::{CYCLE, Call};
 use crate::shared::Shared;
 
-/// Most settlements or renewals of one script.
-pub(crate) const BATCH: usize = 500;
-/// Most deliveries of one claim.
-const MOST_WANTED: usize = 500;
+/// Most settlements or renewals of one script. Everybody waits while one runs: it takes a few milliseconds at most.
+pub(crate) const BATCH: usize = 128;
+/// Most deliveries of one claim, for the same reason.
+const MOST_WANTED: usize = 128;
 
 /// Where an operation's answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;

@@ -289,7 +289,7 @@ fn bounds(options: &Options) -> Vec<u8> {
     let mut out: Vec<u8> = counts.into_iter().flat_map(u32::to_be_bytes).collect();
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     // Lua's numbers hold whole ones up to 2^53.
-    for long in [options.history_rows as u64, ms(options.history), ms(NAMES_LAST)] {
+    for long in [options.history_rows.into(), ms(options.history), ms(NAMES_LAST)] {
         out.extend(long.min(1 << 53).to_be_bytes());
     }
     out

@@ -8,6 +8,7 @@ mod conformance;
 mod cost;
 mod faults;
 mod fixture;
+mod history;
 mod load;
 mod opening;
 mod sentinels;

@@ -101,3 +101,18 @@ fn g1_an_acceptance_that_no_replica_confirmed_is_no_acceptance() {
         drop(replica);
     });
 }
+
+#[test]
+fn deliveries_of_another_layout_are_refused_and_named() {
+    let server = Server::start(Fsync::EverySecond);
+    let meta = "{webhooks:prontos}:meta";
+    let mut raw = server.raw();
+    for (field, value, layout) in [("salt", "00000000000000ff", "layout 1"), ("layout", "9", "layout 9")] {
+        let _: usize = redis::Commands::hset(&mut raw, meta, field, value).expect("it is a hash");
+        let refused = refusal(&server.url(), &Options::default()).to_string();
+        assert!(refused.contains(layout) && refused.contains("prefix"), "{refused}");
+    }
+    let other = Options { prefix: "outro".to_owned(), ..Options::default() };
+    assert!(open(&server.url(), &other).is_ok());
+    assert!(open(&server.url(), &other).is_ok(), "and its own is no stranger");
+}
