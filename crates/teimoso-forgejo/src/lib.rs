@@ -20,12 +20,13 @@
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let token = Token::new(&std::env::var("TEIMOSO_FORGEJO_TOKEN")?)?;
 //! let client = Client::builder("https://forge.example".parse()?, &token).build()?;
-//! let outcome = automerge::run(&client, &"acme/site".parse()?, 7, Plan::default(), |heard| {
+//! let hear = |heard| {
 //!     if let Heard::Note(note) = heard {
 //!         eprintln!("{note:?}");
 //!     }
-//! });
-//! assert!(matches!(outcome.await, Outcome::Merged { .. }));
+//! };
+//! let outcome = automerge::run(&client, &"acme/site".parse()?, 7, Plan::default(), hear).await;
+//! assert!(matches!(outcome, Outcome::Merged { .. }));
 //! # Ok(())
 //! # }
 //! ```

@@ -89,8 +89,8 @@ impl Client {
         if from == [state] {
             return Ok(Transition::Already);
         }
-        let labels = self.labels(repo).await?;
         let wanted = scope.label(state);
+        let labels = self.labels_for(repo, &[&wanted]).await?;
         let Some(label) = labels.iter().find(|label| label.name == wanted) else {
             let mut known = scope.states(&labels);
             known.sort();

@@ -32,7 +32,7 @@ pub enum InvalidMessage {
     MediaType,
     /// Audio carries no caption.
     CaptionOfAudio,
-    /// A file name with a separator or a control character.
+    /// A file name with a separator, a quote or a control character.
     FileName,
 }
 
@@ -52,7 +52,9 @@ impl fmt::Display for InvalidMessage {
             }
             Self::MediaType => f.write_str("a media type is two words and a slash, such as image/png"),
             Self::CaptionOfAudio => f.write_str("audio carries no caption; send it as a text of its own"),
-            Self::FileName => f.write_str("a file name holds no separator and no control character"),
+            Self::FileName => {
+                f.write_str("a file name holds no separator, no quote and no control character")
+            }
         }
     }
 }

@@ -24,6 +24,7 @@
 mod answer;
 mod machine;
 mod run;
+mod seen;
 #[cfg(test)]
 mod tests;
 
@@ -34,8 +35,9 @@ use crate::ops::MergeMethod;
 use crate::pattern::ContextPattern;
 
 pub use self::answer::OrderAnswer;
-pub use self::machine::{Machine, PullSeen, Seen, Step, Trouble, Turn};
+pub use self::machine::Machine;
 pub use self::run::run;
+pub use self::seen::{PullSeen, Seen, Step, Trouble, Turn};
 
 /// What is to be done, and how patiently.
 #[derive(Debug, Clone, PartialEq, Eq)]

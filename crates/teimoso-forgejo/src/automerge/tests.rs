@@ -134,3 +134,20 @@ fn a_rejected_token_in_the_middle_of_doubt_leaves_the_outcome_unknown() {
     let step = machine.next(Seen::Pull(Err(rejected)), SECOND).step;
     assert_eq!(step, Step::End(Outcome::Unknown { reason: "no".to_owned() }));
 }
+
+#[test]
+fn an_answer_about_another_head_says_nothing_of_the_one_that_is_there() {
+    let moved = Seen::Pull(Ok(PullSeen { mergeable: true, head: "bbbb".to_owned(), ..PullSeen::default() }));
+    for refused in [OrderAnswer::Refused { status: Some(409), reason: "hook".to_owned() }, order(6), order(7)]
+    {
+        let mut machine = Machine::new(Plan::default(), SECOND);
+        let (green, open) = (Seen::Checks(checks(4)), Seen::Pull(pull(9)));
+        for seen in [Seen::Start, open.clone(), green.clone(), Seen::Waited, open, green] {
+            machine.next(seen, SECOND);
+        }
+        assert_eq!(machine.next(Seen::Order(refused), SECOND).step, Step::ReadPull);
+        let turn = machine.next(moved.clone(), SECOND);
+        assert_eq!(turn.step, Step::ReadChecks("bbbb".to_owned()));
+        assert_eq!(turn.notes, [Note::HeadMoved { from: "aaaa".to_owned(), to: "bbbb".to_owned() }]);
+    }
+}

@@ -12,18 +12,37 @@ use crate::model::Label;
 type Labels = Option<Vec<Option<Label>>>;
 
 impl Client {
-    /// The labels of a repository, then those of its organisation, if the owner is one; all pages. A read.
+    /// The labels of a repository, all pages. A read.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request.
+    pub async fn repo_labels(&self, repo: &RepoName) -> Result<Vec<Label>, Error> {
+        self.pages::<Labels>(&Call::get(&repo.path(&["labels"])), LIST_MAX).await
+    }
+
+    /// The labels of an organisation, all pages; none if it is a user. A read.
+    ///
+    /// # Errors
+    ///
+    /// Any failure of a request but a 404.
+    pub async fn org_labels(&self, owner: &str) -> Result<Vec<Label>, Error> {
+        match self.pages::<Labels>(&Call::get(&["orgs", owner, "labels"]), LIST_MAX).await {
+            Err(error) if error.is_not_found() => Ok(Vec::new()),
+            labels => labels,
+        }
+    }
+
+    /// The labels among which these names are to be looked for: the repository's, and the organisation's too if one of
+    /// the names is not among those. So a token that may not see the organisation will do for labels that are not its.
     ///
     /// # Errors
     ///
     /// Any failure of a request but a 404 for the organisation.
-    pub async fn labels(&self, repo: &RepoName) -> Result<Vec<Label>, Error> {
-        let mut labels = self.pages::<Labels>(&Call::get(&repo.path(&["labels"])), LIST_MAX).await?;
-        match self.pages::<Labels>(&Call::get(&["orgs", repo.owner(), "labels"]), LIST_MAX).await {
-            Ok(of_organisation) => labels.extend(of_organisation),
-            // The owner is a user, or the token may not see the organisation: it has none for us.
-            Err(error) if error.is_not_found() || error.status() == Some(403) => {}
-            Err(error) => return Err(error),
+    pub async fn labels_for(&self, repo: &RepoName, names: &[&str]) -> Result<Vec<Label>, Error> {
+        let mut labels = self.repo_labels(repo).await?;
+        if names.iter().any(|name| !labels.iter().any(|label| label.name == *name)) {
+            labels.extend(self.org_labels(repo.owner()).await?);
         }
         Ok(labels)
     }
@@ -32,9 +51,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Any failure of a request.
+    /// As [`labels_for`](Self::labels_for).
     pub async fn label(&self, repo: &RepoName, name: &str) -> Result<Option<Label>, Error> {
-        Ok(self.labels(repo).await?.into_iter().find(|label| label.name == name))
+        Ok(self.labels_for(repo, &[name]).await?.into_iter().find(|label| label.name == name))
     }
 
     /// Puts labels on an issue, and sees that they are there. Repeatable by value.

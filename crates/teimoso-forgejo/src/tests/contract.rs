@@ -192,8 +192,8 @@ async fn pages_are_counted_and_the_address_of_the_next_one_is_not_followed() {
             state.labels.push(label);
         }
     });
-    let labels = client(&forge).labels(&site()).await.unwrap();
-    assert_eq!(labels.len(), 3 + 55 + 1);
+    let labels = client(&forge).repo_labels(&site()).await.unwrap();
+    assert_eq!(labels.len(), 3 + 55);
     assert_eq!(forge.count("GET", "/site/labels"), 3);
     assert_eq!(other.asked().len(), 0);
 }
@@ -204,8 +204,7 @@ async fn a_list_without_marks_ends_with_an_empty_page() {
     let full = r#"[{"id":1,"name":"a"},null]"#;
     forge.fail("GET", "/site/labels", 1, 1, Fault::Says(200, &[], full.to_owned()));
     forge.fail("GET", "/site/labels", 2, 1, Fault::Says(200, &[], "[]".to_owned()));
-    forge.change(|state| state.org_labels = None);
-    let labels = client(&forge).labels(&site()).await.unwrap();
+    let labels = client(&forge).repo_labels(&site()).await.unwrap();
     assert_eq!((labels.len(), forge.count("GET", "/site/labels")), (1, 2));
 }
 

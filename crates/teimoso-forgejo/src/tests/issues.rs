@@ -1,6 +1,6 @@
 //! Labels, transitions, and issues that must not exist twice.
 
-use super::support::{client, site};
+use super::support::{TestClock, builder_to, client, millis, nowhere, site};
 use crate::testkit::{Fault, Forge};
 use crate::{Created, Filed, Marker, NewIssue, Scope, Transition};
 
@@ -55,6 +55,32 @@ async fn a_label_of_the_organisation_counts_and_an_unknown_one_is_told() {
     let known = ["done", "in-progress", "ready"].map(str::to_owned).to_vec();
     let unknown = client.transition(&site(), 3, &scope(), "frozen").await.unwrap();
     assert_eq!(unknown, Transition::NoSuchState { known });
+}
+
+#[tokio::test]
+async fn a_token_that_may_not_see_the_organisation_will_do_for_labels_of_the_repository() {
+    let forge = Forge::start();
+    let scope_missing = "token does not have at least one of required scope(s): [read:organization]";
+    forge.fail("GET", "/orgs/acme/labels", 1, 9, Fault::message(403, scope_missing));
+    let client = client(&forge);
+    client.transition(&site(), 3, &scope(), "ready").await.unwrap();
+    let error = client.transition(&site(), 3, &scope(), "done").await.unwrap_err();
+    assert_eq!(error.to_string(), format!("GET /orgs/acme/labels: HTTP 403: {scope_missing}"));
+    let forge = Forge::start();
+    forge.change(|state| state.org_labels = None);
+    let moved = super::support::client(&forge).transition(&site(), 3, &scope(), "done").await.unwrap();
+    let known = vec!["in-progress".to_owned(), "ready".to_owned()];
+    assert_eq!(moved, Transition::NoSuchState { known }, "a user has no labels of an organisation");
+}
+
+#[tokio::test]
+async fn s1_2_an_issue_that_provably_never_left_is_sent_again_and_is_no_unknown_outcome() {
+    let (forge, clock) = (Forge::start(), TestClock::default());
+    let client = builder_to(&nowhere(), &clock).build().unwrap();
+    let filed = client.file_issue(&site(), new_issue(), &Marker::random(&client), false).await;
+    let Filed::Failed(error) = filed else { panic!("{filed:?}") };
+    assert!(!error.may_have_taken_effect());
+    assert_eq!((clock.waits(), forge.asked().len()), (millis(&[300, 600, 1200]), 0));
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ async fn issues(client: &Client) {
         ..IssueFilter::default()
     };
     client.issues(&site, &filter, 100).await.unwrap();
+    client.org_labels("acme").await.unwrap();
     let label = client.label(&site, "bug").await.unwrap().unwrap();
     let new = NewIssue {
         title: "New".to_owned(),

@@ -111,6 +111,22 @@ async fn sixty_contexts_over_two_pages_are_all_seen() {
 }
 
 #[tokio::test]
+async fn the_newest_status_of_a_context_counts_in_whatever_order_they_come() {
+    let forge = green();
+    let row = |id: u64, status: &str| format!(r#"{{"id":{id},"status":"{status}","context":"ci"}}"#);
+    let body = |rows: [String; 3]| format!(r#"{{"state":"failure","statuses":[{}]}}"#, rows.join(","));
+    let late = body([row(3, "success"), row(1, "pending"), row(2, "failure")]);
+    let count = &[("x-total-count", "3")];
+    forge.fail("GET", STATUS, 1, 2, Fault::Says(200, count, late));
+    assert_eq!(net(&forge, Plan::default()).await.outcome, merged());
+    let forge = green();
+    let early = body([row(3, "failure"), row(1, "success"), row(2, "success")]);
+    forge.fail("GET", STATUS, 1, 2, Fault::Says(200, count, early));
+    let failed = Outcome::ChecksFailed { contexts: vec!["ci".to_owned()] };
+    assert_eq!(net(&forge, Plan::default()).await.outcome, failed);
+}
+
+#[tokio::test]
 async fn a_list_of_statuses_shorter_than_announced_is_no_success() {
     let forge = green();
     let body = r#"{"state":"success","statuses":[{"id":1,"status":"success","context":"ci"}]}"#;
@@ -201,6 +217,10 @@ async fn retry_after_is_honoured_up_to_the_deadline() {
     forge.fail("GET", PULL, 1, 1, Fault::Says(429, &[("retry-after", "100")], String::new()));
     let ran = net(&forge, Plan::default()).await;
     assert_eq!((ran.outcome, ran.clock.waits()[0]), (merged(), Duration::from_secs(100)));
+    let forge = green();
+    forge.fail("GET", PULL, 1, 1, Fault::proxy(429));
+    let ran = net(&forge, Plan::default()).await;
+    assert_eq!((ran.outcome, ran.clock.waits()[0]), (merged(), Duration::from_secs(15)));
     let forge = green();
     forge.fail("GET", PULL, 1, 1, Fault::Says(429, &[("retry-after", "999999")], String::new()));
     let ran = net(&forge, Plan::default()).await;

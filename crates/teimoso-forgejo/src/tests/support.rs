@@ -45,8 +45,18 @@ impl Entropy for Bits {
 }
 
 pub fn builder(forge: &Forge, clock: &TestClock) -> ClientBuilder {
+    builder_to(forge.url(), clock)
+}
+
+/// A URL where nobody listens.
+pub fn nowhere() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+pub fn builder_to(url: &str, clock: &TestClock) -> ClientBuilder {
     let transport = Transport::builder().egress(Egress::unguarded()).tls_roots(TlsRoots::OnlyAdded);
-    Client::builder(forge.url().parse().unwrap(), &Token::new(TOKEN).unwrap())
+    Client::builder(url.parse().unwrap(), &Token::new(TOKEN).unwrap())
         .clock(clock.clone())
         .entropy(Bits(7))
         .jitter(false)

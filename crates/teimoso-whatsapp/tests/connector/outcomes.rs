@@ -81,6 +81,20 @@ async fn a_connection_that_breaks_leaves_the_outcome_open_and_says_under_which_i
 }
 
 #[tokio::test]
+async fn an_answer_too_large_to_be_read_leaves_the_outcome_open() {
+    let double = Double::of("evolution");
+    let (connector, _) = connector(&double);
+    let large = " ".repeat(teimoso_whatsapp::client::RESPONSE_BODY_MAX + 1);
+    for status in [201, 400] {
+        double.fail([Fault::Answer(Reply::json(status, &large))]);
+        let outcome = connector.send_text(&text(), &SendOptions::default()).await;
+        assert_eq!(outcome_line(&outcome), "unknown body_lost", "{status}");
+        assert_eq!(outcome.error().and_then(teimoso_whatsapp::Error::status), Some(status));
+    }
+    assert_eq!(double.sends().len(), 2);
+}
+
+#[tokio::test]
 async fn who_is_not_there_was_not_sent_to() {
     for name in names() {
         let double = Double::of(name);

@@ -17,7 +17,7 @@ Examples:
   teimoso whatsapp providers                           who can be talked to, and what each can do
   teimoso whatsapp qr --provider waha --server http://localhost:3000
   teimoso whatsapp status --provider evolution --server http://localhost:8080 --instance loja
-  teimoso whatsapp send-text --provider z-api --instance 3C01… --to 5511999998888 --text 'pedido pago'
+  teimoso whatsapp send-text --provider z-api --instance 3C01 --to 5511999998888 --text 'pago'
   teimoso whatsapp send-media --provider wuzapi --server http://localhost:8080 --to 5511999998888 \\
     --file nota.pdf
 

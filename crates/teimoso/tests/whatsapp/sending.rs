@@ -195,3 +195,19 @@ fn a_signal_before_the_answer_says_that_the_message_may_have_been_sent_and_its_i
     let line = format!("interrupted: the message may have been sent, under the id {ID}\n");
     assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (130, "", line));
 }
+
+#[test]
+fn the_three_ends_are_told_in_portuguese_too() {
+    let double = Double::of("whapi");
+    let unknown = "whapi: resultado desconhecido: a mensagem pode ter sido enviada, e a resposta nao diz (HTTP 500: x)\n  \
+                   veja a conversa antes de enviar de novo\n";
+    let declined = "whapi: nao enviada: um limite da conta, que esperar nao resolve (HTTP 402: x)\n";
+    let cases = [(0, 200, "whapi: enviada\n"), (7, 500, unknown), (1, 402, declined)];
+    for (code, status, words) in cases {
+        if status != 200 {
+            double.fail([answer(status, r#"{"error":{"message":"x"}}"#)]);
+        }
+        let ended = send_text(&double, &["--lang", "pt-BR"]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (code, words));
+    }
+}

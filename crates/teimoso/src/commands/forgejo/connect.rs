@@ -52,7 +52,8 @@ fn server(args: &ForgeArgs) -> Result<Server, CliError> {
 
 fn token(args: &ForgeArgs) -> Result<Token, CliError> {
     let text = match &args.token_file {
-        Some(path) => String::from_utf8(read_file(path)?).unwrap_or_default(),
+        // What is no text is no token either, and is refused as one.
+        Some(path) => String::from_utf8_lossy(&read_file(path)?).into_owned(),
         None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
     };
     Token::new(&text).map_err(|invalid| {

@@ -54,7 +54,8 @@ async fn labels(client: &Client, repo: &RepoName, names: &[String]) -> Result<Ve
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let known = client.labels(repo).await.map_err(|error| failed(&error))?;
+    let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
+    let known = client.labels_for(repo, &wanted).await.map_err(|error| failed(&error))?;
     let find = |name: &String| {
         known.iter().find(|label| label.name == *name).cloned().ok_or_else(|| {
             CliError::failure(format!("{repo} has no label `{}`; nothing was made", printable(name)))
