@@ -11,6 +11,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::codec::{self, named};
+use crate::link::On;
 use crate::options::Durability;
 use crate::reply::{array, exactly, some_bytes, some_number, unexpected};
 use crate::scripts::{ACCEPT, Call};
@@ -81,13 +82,21 @@ fn hand_out(answers: Answers, replies: Vec<(usize, oneshot::Sender<Answers>)>) {
 async fn accept_all(shared: &Shared, batch: Vec<NewEvent>) -> Answers {
     shared.survey.sound()?;
     let mut answers = Vec::with_capacity(batch.len());
+    let mut written_on = None;
     let mut left = batch.as_slice();
     while !left.is_empty() {
         let (chunk, rest) = left.split_at(chunk_length(left));
-        answers.extend(accept_chunk(shared, chunk).await?);
+        let (accepted, on) = accept_chunk(shared, chunk).await?;
+        // What went over an earlier connection is confirmed before anything else, or by nobody.
+        if let Some(before) = written_on.replace(on).filter(|before| *before != on) {
+            confirm(shared, before).await?;
+        }
+        answers.extend(accepted);
         left = rest;
     }
-    confirm(shared).await?;
+    if let Some(on) = written_on {
+        confirm(shared, on).await?;
+    }
     Ok(answers)
 }
 
@@ -104,17 +113,19 @@ fn chunk_length(events: &[NewEvent]) -> usize {
 async fn accept_chunk(
     shared: &Shared,
     chunk: &[NewEvent],
-) -> Result<Vec<Result<Accepted, Rejection>>, StoreError> {
+) -> Result<(Vec<Result<Accepted, Rejection>>, On), StoreError> {
     let mut call = shared.call(&ACCEPT);
     call.number(chunk.len() as u64).number(u8::from(shared.survey.found().carries_at_most_once()));
     add_all(&mut call, chunk);
-    let [rung, answers] = exactly::<2>(shared.accepts.call(&call).await?)?;
+    let (answer, on) = shared.accepts.call_on(&call).await?;
+    let [rung, answers] = exactly::<2>(answer)?;
     shared.wake.hear(bell(&rung)?);
     let answers = array(answers)?;
     if answers.len() != chunk.len() {
         return Err(unexpected());
     }
-    chunk.iter().zip(answers).map(|(event, answer)| read(event, answer, shared)).collect()
+    let answers = chunk.iter().zip(answers).map(|(event, answer)| read(event, answer, shared));
+    Ok((answers.collect::<Result<Vec<_>, _>>()?, on))
 }
 
 /// Where an event goes; most events of a call share one with others.
@@ -193,10 +204,11 @@ fn read(event: &NewEvent, answer: Value, shared: &Shared) -> Result<Result<Accep
     Ok(Ok(Accepted { event, deliveries, replayed: true }))
 }
 
-/// Waits for the level on the connection that wrote, and compares what came: never a 202 for less.
+/// Waits for the level on the connection that wrote, and compares what came: never a 202 for less. Another connection,
+/// to another server even, would confirm at once that nothing of its own is missing.
 ///
 /// A repeated name must meet it again: what it answers may have been written by a request that failed here.
-async fn confirm(shared: &Shared) -> Result<(), StoreError> {
+async fn confirm(shared: &Shared, on: On) -> Result<(), StoreError> {
     let not_met = |level: &str| {
         StoreError::new(
             StoreErrorKind::Busy,
@@ -209,7 +221,7 @@ async fn confirm(shared: &Shared) -> Result<(), StoreError> {
         Durability::Replica => {
             let mut command = cmd("WAIT");
             command.arg(1).arg(wait);
-            if some_number(&shared.accepts.command(&command).await?)? < 1 {
+            if some_number(&shared.accepts.command_on(on, &command).await?)? < 1 {
                 return Err(not_met("replica"));
             }
         }
@@ -218,7 +230,7 @@ async fn confirm(shared: &Shared) -> Result<(), StoreError> {
         Durability::Disk => {
             let mut command = cmd("WAITAOF");
             command.arg(1).arg(0).arg(wait);
-            let [local, _] = exactly::<2>(shared.accepts.command(&command).await?)?;
+            let [local, _] = exactly::<2>(shared.accepts.command_on(on, &command).await?)?;
             if some_number(&local)? < 1 {
                 return Err(not_met("disk"));
             }

@@ -10,18 +10,18 @@ use std::time::Duration;
 use redis::{Value, cmd, pipe};
 use teimoso_delivery::store::{Counts, StoreError};
 
-use crate::link::{Failure, Link};
+use crate::link::{Failure, Link, On};
 use crate::reply::{array, exactly, natural, some_bytes, some_number};
 use crate::scripts::CARRY;
 use crate::shared::Shared;
 
 /// Entries of one step.
 const STEP: usize = 50;
-/// Who carries says so this often; half of what it is believed for.
-const EVERY: Duration = Duration::from_secs(1);
+/// Who carries looks this often, and says so: a third of what it is believed for.
+const EVERY: Duration = Duration::from_secs(2);
 /// Whoever does not asks this often whether nobody does.
-const ASK_EVERY: Duration = Duration::from_secs(3);
-const LEASE: Duration = Duration::from_secs(4);
+const ASK_EVERY: Duration = Duration::from_secs(4);
+const LEASE: Duration = Duration::from_secs(6);
 /// A replica of the public list's server confirms within this.
 const CONFIRM: Duration = Duration::from_secs(1);
 
@@ -71,21 +71,22 @@ impl Outlying {
     }
 
     /// Appends to the public list and has a replica confirm it, if there is one.
-    async fn append(&self, shared: &Shared, entries: &[Vec<u8>]) -> Result<(), Failure> {
+    async fn append(&self, shared: &Shared, heads: Heads) -> Result<Copied, Failure> {
         let mut append = pipe();
-        append.cmd("RPUSH").arg(shared.keys.public_buried()).arg(entries);
+        append.cmd("RPUSH").arg(shared.keys.public_buried()).arg(&heads.entries);
         append.cmd("ROLE");
-        let answers = self.buried.pipeline(&append).await?;
-        if has_replica(answers.get(1)) { self.confirm().await } else { Ok(()) }
+        let (answers, on) = self.buried.pipeline_on(&append).await?;
+        if has_replica(answers.get(1)) { self.confirm(heads, on).await } else { Ok(Copied::Confirmed(heads)) }
     }
 
-    async fn confirm(&self) -> Result<(), Failure> {
+    /// Only on the connection that wrote; with that gone, nobody knows, and the copy is made again.
+    async fn confirm(&self, heads: Heads, on: On) -> Result<Copied, Failure> {
         let mut wait = cmd("WAIT");
         wait.arg(1).arg(CONFIRM.as_millis() as u64);
-        match self.buried.command(&wait).await? {
-            Value::Int(confirmed) if confirmed > 0 => Ok(()),
-            _ => Err(Failure::not_yet("no replica confirmed the dead letters")),
-        }
+        Ok(match self.buried.command_on(on, &wait).await? {
+            Value::Int(confirmed) if confirmed > 0 => Copied::Confirmed(heads),
+            _ => Copied::Unconfirmed(heads, on),
+        })
     }
 }
 
@@ -105,19 +106,33 @@ struct Heads {
 /// How far the copy of the head has come.
 enum Copied {
     /// Appended, and no replica has said so.
-    Unconfirmed(Heads),
-    /// To be removed here; nothing at the beginning.
+    Unconfirmed(Heads, On),
+    /// To be removed here.
     Confirmed(Heads),
+}
+
+impl Default for Copied {
+    /// Nothing is under way.
+    fn default() -> Self {
+        Self::Confirmed(Heads::default())
+    }
 }
 
 /// Carries for ever, or waits until whoever does has died.
 pub(crate) async fn carry(shared: Arc<Shared>) {
     let Some(outlying) = &shared.outlying else { return };
     let who = format!("{:016x}{:016x}", shared.entropy.next_u64(), shared.entropy.next_u64());
-    let mut copied = Copied::Confirmed(Heads::default());
+    let mut copied = Copied::default();
     loop {
-        let wait = match step(&shared, outlying, &who, &mut copied).await {
-            Ok(Step::More) => Duration::ZERO,
+        let wait = match step(&shared, outlying, &who, std::mem::take(&mut copied)).await {
+            Ok(Step::More(so_far)) => {
+                copied = so_far;
+                Duration::ZERO
+            }
+            Ok(Step::Unconfirmed(so_far)) => {
+                copied = so_far;
+                EVERY
+            }
             // Redis is away: the next look comes soon enough.
             Ok(Step::Done) | Err(_) => EVERY,
             Ok(Step::NotOurs) => ASK_EVERY,
@@ -129,46 +144,42 @@ pub(crate) async fn carry(shared: Arc<Shared>) {
 }
 
 enum Step {
-    More,
+    /// At once.
+    More(Copied),
+    Unconfirmed(Copied),
     Done,
     NotOurs,
 }
 
-async fn step(
-    shared: &Shared,
-    outlying: &Outlying,
-    who: &str,
-    copied: &mut Copied,
-) -> Result<Step, StoreError> {
-    if let Copied::Unconfirmed(heads) = copied {
-        outlying.confirm().await?;
-        *copied = Copied::Confirmed(std::mem::take(heads));
-    }
-    let Some(heads) = take_heads(shared, who, copied).await? else { return Ok(Step::NotOurs) };
+async fn step(shared: &Shared, outlying: &Outlying, who: &str, copied: Copied) -> Result<Step, StoreError> {
+    let copied = match copied {
+        Copied::Unconfirmed(heads, on) => match outlying.confirm(heads, on).await? {
+            Copied::Confirmed(heads) => heads,
+            unconfirmed => return Ok(Step::Unconfirmed(unconfirmed)),
+        },
+        Copied::Confirmed(heads) => heads,
+    };
+    let Some(heads) = take_heads(shared, who, &copied).await? else { return Ok(Step::NotOurs) };
     let more_waits = outlying.drain(shared).await?;
-    if heads.entries.is_empty() {
-        return Ok(if more_waits { Step::More } else { Step::Done });
+    if !heads.entries.is_empty() {
+        return Ok(match outlying.append(shared, heads).await? {
+            Copied::Unconfirmed(heads, on) => Step::Unconfirmed(Copied::Unconfirmed(heads, on)),
+            confirmed => Step::More(confirmed),
+        });
     }
-    match outlying.append(shared, &heads.entries).await {
-        Ok(()) => *copied = Copied::Confirmed(heads),
-        Err(failure) if failure.is_starting() => *copied = Copied::Unconfirmed(heads),
-        Err(failure) => return Err(failure.into()),
-    }
-    Ok(Step::More)
+    Ok(if more_waits { Step::More(Copied::default()) } else { Step::Done })
 }
 
 /// Has what was copied removed, and reads what is next; `None` when another process carries.
-async fn take_heads(shared: &Shared, who: &str, copied: &mut Copied) -> Result<Option<Heads>, StoreError> {
+///
+/// Told once, on a link that does not repeat: should the answer be lost, the copy is made again.
+async fn take_heads(shared: &Shared, who: &str, copied: &Heads) -> Result<Option<Heads>, StoreError> {
     let mut call = shared.call(&CARRY);
-    call.arg(who).number(LEASE.as_millis() as u64).number(STEP as u64);
-    if let Copied::Confirmed(heads) = copied {
-        call.number(heads.removed);
-        for entry in &heads.entries {
-            call.arg(&entry[..]);
-        }
+    call.arg(who).number(LEASE.as_millis() as u64).number(STEP as u64).number(copied.removed);
+    for entry in &copied.entries {
+        call.arg(&entry[..]);
     }
     let [ours, removed, entries] = exactly::<3>(shared.work.call(&call).await?)?;
-    *copied = Copied::Confirmed(Heads::default());
     if some_number(&ours)? != 1 {
         return Ok(None);
     }

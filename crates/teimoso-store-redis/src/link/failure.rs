@@ -139,7 +139,9 @@ fn trouble_of(error: &RedisError) -> Trouble {
     if error.code() == Some("NOSCRIPT") {
         return Trouble::NoScript;
     }
-    if error.kind() == ErrorKind::AuthenticationFailed || is_among(REFUSED) {
+    // A long command by somebody who has not said who they are is not even read.
+    let unread = error.detail().is_some_and(|detail| detail.contains("unauthenticated"));
+    if error.kind() == ErrorKind::AuthenticationFailed || unread || is_among(REFUSED) {
         return Trouble::Refused;
     }
     if is_among(UNSUITABLE) {

@@ -62,6 +62,10 @@ struct Live {
     moves: watch::Receiver<u64>,
 }
 
+/// On which connection something was answered: whether a replica or the disk has it, only that one can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct On(u64);
+
 /// What is sent in one go.
 #[derive(Clone, Copy)]
 enum Sent<'a> {
@@ -95,23 +99,45 @@ impl Link {
 
     /// Calls a script, with its text when the server does not know it.
     pub(crate) async fn call(&self, call: &Call) -> Result<Value, Failure> {
-        match self.command(&call.by_digest()).await {
-            Err(failure) if failure.trouble == Trouble::NoScript => {
-                let answer = self.command(&call.by_text()).await;
-                answer.map_err(|failure| failure.in_script(call.script.name))
-            }
-            answer => answer.map_err(|failure| failure.in_script(call.script.name)),
-        }
+        self.call_on(call).await.map(|(answer, _)| answer)
+    }
+
+    /// The same; and on which connection.
+    pub(crate) async fn call_on(&self, call: &Call) -> Result<(Value, On), Failure> {
+        let answer = match self.command_and(&call.by_digest()).await {
+            Err(failure) if failure.trouble == Trouble::NoScript => self.command_and(&call.by_text()).await,
+            answer => answer,
+        };
+        answer.map_err(|failure| failure.in_script(call.script.name))
     }
 
     /// Sends a command that is no script.
     pub(crate) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
-        self.send(Sent::One(command)).await?.pop().ok_or_else(Failure::gone)
+        self.command_and(command).await.map(|(answer, _)| answer)
+    }
+
+    /// Sends one that means something on this connection only.
+    pub(crate) async fn command_on(&self, on: On, command: &Cmd) -> Result<Value, Failure> {
+        let live = self.connection().await?;
+        if On(live.number) != on {
+            return Err(Failure::gone());
+        }
+        only(self.send_to(live, Sent::One(command)).await?)
+    }
+
+    /// Sends several at once; and on which connection.
+    pub(crate) async fn pipeline_on(&self, pipeline: &Pipeline) -> Result<(Vec<Value>, On), Failure> {
+        self.send(Sent::Several(pipeline)).await
     }
 
     /// Sends several at once.
     pub(crate) async fn pipeline(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
-        self.send(Sent::Several(pipeline)).await
+        self.pipeline_on(pipeline).await.map(|(answers, _)| answers)
+    }
+
+    async fn command_and(&self, command: &Cmd) -> Result<(Value, On), Failure> {
+        let (answers, on) = self.send(Sent::One(command)).await?;
+        Ok((only(answers)?, on))
     }
 
     /// Waits as long as it makes sense before the next try: full jitter, longer with every failure in a row.
@@ -123,15 +149,21 @@ impl Link {
         self.clock.sleep(wait).await;
     }
 
-    async fn send(&self, sent: Sent<'_>) -> Result<Vec<Value>, Failure> {
+    async fn send(&self, sent: Sent<'_>) -> Result<(Vec<Value>, On), Failure> {
         match self.send_once(sent).await {
             Err(failure) if self.repeats && failure.trouble == Trouble::Away => self.send_once(sent).await,
             answer => answer,
         }
     }
 
-    async fn send_once(&self, sent: Sent<'_>) -> Result<Vec<Value>, Failure> {
-        let Live { mut connection, number, mut moves } = self.connection().await?;
+    async fn send_once(&self, sent: Sent<'_>) -> Result<(Vec<Value>, On), Failure> {
+        let live = self.connection().await?;
+        let on = On(live.number);
+        Ok((self.send_to(live, sent).await?, on))
+    }
+
+    async fn send_to(&self, live: Live, sent: Sent<'_>) -> Result<Vec<Value>, Failure> {
+        let Live { mut connection, number, mut moves } = live;
         // What a server that is no longer the master would answer, nobody waits for.
         let answer = tokio::select! {
             biased;
@@ -173,5 +205,43 @@ impl Link {
 
     async fn connect(&self) -> Result<MultiplexedConnection, Failure> {
         connect(self.place.locate().await?, ProtocolVersion::RESP2, None).await
+    }
+}
+
+fn only(mut answers: Vec<Value>) -> Result<Value, Failure> {
+    answers.pop().ok_or_else(Failure::gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::cmd;
+    use redis_fixture::{Fsync, Server};
+    use teimoso_delivery::model::Millis;
+    use teimoso_delivery::testkit::{ManualClock, SeededEntropy};
+
+    use super::*;
+    use crate::options::Options;
+
+    #[test]
+    fn g1_what_was_written_on_one_connection_is_not_confirmed_on_another() {
+        let server = Server::start(Fsync::EverySecond);
+        let address = Address::parse(&server.url(), &Options::default()).unwrap();
+        let clock = Arc::new(ManualClock::at(Millis::default()));
+        let entropy = Arc::new(SeededEntropy::new(7));
+        let link = Link::new(address.place_of("k"), clock, entropy, Made::new(0));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut write = redis::pipe();
+            write.cmd("SET").arg("k").arg(1);
+            let mut wait = cmd("WAIT");
+            wait.arg(0).arg(0);
+            let (_, on) = link.pipeline_on(&write).await.unwrap();
+            assert_eq!(link.command_on(on, &wait).await, Ok(Value::Int(0)));
+            server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+            // The connection is made again by whoever comes first.
+            while link.command(&cmd("PING")).await.is_err() {}
+            let lost = link.command_on(on, &wait).await.map_err(|failure| failure.trouble);
+            assert_eq!(lost, Err(Trouble::Away), "any answer would be about another connection's writes");
+        });
     }
 }

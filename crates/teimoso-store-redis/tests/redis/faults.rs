@@ -171,6 +171,32 @@ fn cut_connections_cost_nothing_but_time() {
 }
 
 #[test]
+fn a_password_that_changes_while_a_worker_runs_is_said_and_waited_out() {
+    let mut world = World::real(Server::start(Fsync::EverySecond));
+    story(async {
+        accept_stubbornly(&world, 1).await;
+        let claimed = world.one().await;
+        world.command(&["CONFIG", "SET", "requirepass", "segredo"]);
+        world.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        let refused = loop {
+            match world.store.claim(world.request(1)).await {
+                Err(error) if error.kind() == StoreErrorKind::Failed => break error,
+                other => assert_eq!(other.map_err(|error| error.kind()).err(), Some(StoreErrorKind::Busy)),
+            }
+        };
+        assert!(refused.to_string().starts_with("redis refuses us: "), "{refused}");
+        assert!(world.store.health().is_err());
+        let store = world.store.clone();
+        let batch = vec![super::world::settlement(claimed, Next::Delivered, world.clock.now())];
+        let settled = tokio::spawn(async move { store.settle(batch).await.map(|_| ()) });
+        tokio::task::yield_now().await;
+        world.command(&["CONFIG", "SET", "requirepass", ""]);
+        assert_eq!(world.within(settled).await.expect("nothing panics"), Ok(()));
+        assert_eq!(world.counts().await.delivered, 1);
+    });
+}
+
+#[test]
 fn an_emptied_server_is_a_fresh_one() {
     let mut world = World::real(Server::start(Fsync::EverySecond));
     story(async {

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use redis_fixture::{Fsync, Server};
+use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Store, StoreErrorKind};
 use teimoso_delivery::testkit::{SeededEntropy, offer};
 use teimoso_store_redis::{Durability, OpenError, Options, RedisStore};
 
 use super::clock::RealClock;
-use super::world::story;
+use super::world::{DEAD, READY, World, entry, settlement, story};
 
 pub fn open(url: &str, options: &Options) -> Result<RedisStore, OpenError> {
     RedisStore::open(url, options, Arc::new(RealClock::start()), Arc::new(SeededEntropy::new(7)))
@@ -115,4 +116,38 @@ fn deliveries_of_another_layout_are_refused_and_named() {
     let other = Options { prefix: "outro".to_owned(), ..Options::default() };
     assert!(open(&server.url(), &other).is_ok());
     assert!(open(&server.url(), &other).is_ok(), "and its own is no stranger");
+}
+
+#[test]
+fn the_documented_permissions_are_enough() {
+    let server = Server::start(Fsync::EverySecond);
+    let rules = "SETUSER ana on >segredo ~webhooks:* ~{webhooks:prontos}:* +@read +@write +info +eval +evalsha +time \
+                 +client +hello";
+    let mut create = redis::cmd("ACL");
+    create.arg(rules.split_whitespace().collect::<Vec<_>>());
+    create.exec(&mut server.raw()).expect("a user");
+    let store = open(&server.url_with("ana:segredo"), &Options::default()).expect("it may");
+    let clock = RealClock::start();
+    story(async {
+        store.accept(vec![offer("http://a/").event()]).await.expect("an open store accepts");
+        store.wait().await;
+        let claim = store.claim(World::request_at(clock.now())).await.expect("an open store answers");
+        let batch = claim.taken.into_iter().map(|one| settlement(one, DEAD, clock.now()));
+        store.settle(batch.collect()).await.expect("an open store settles");
+        assert_eq!(store.stats().await.map(|stats| stats.counts.dead), Ok(1));
+        // Nothing is claimed by this one, so the wait is for what is pushed.
+        store.claim(World::request_at(clock.now())).await.expect("an open store answers");
+        let pushed: Result<usize, _> =
+            redis::Commands::rpush(&mut server.raw(), READY, entry(1, "http://a/"));
+        assert_eq!(pushed, Ok(1));
+        store.wait().await;
+    });
+    let errors = server.info("errorstat_NOPERM");
+    // CONFIG is asked for, and not needed.
+    assert!(errors.is_some_and(|errors| errors.starts_with("count=")), "it was asked for");
+    let log: Vec<Vec<redis::Value>> =
+        redis::cmd("ACL").arg("LOG").query(&mut server.raw()).expect("the server keeps one");
+    let objects: Vec<String> =
+        log.iter().map(|line| redis::from_redis_value(line[7].clone()).expect("a text")).collect();
+    assert!(objects.iter().all(|object| object == "config|get"), "{objects:?}");
 }

@@ -31,14 +31,14 @@ fn a_failing_store_is_named_once_and_the_engine_recovers_by_itself() {
         world.start(Preset::Patient);
         let id = world.accept(offer("http://loja/")).await;
         world.pass(seconds(60)).await;
-        assert!((10..=40).contains(&world.store.claims()), "{}", world.store.claims());
+        assert!((40..=90).contains(&world.store.claims()), "{}", world.store.claims());
         assert!(world.wire.sent().is_empty());
         world.store.set(Faults::default());
         world.end_of(id).await;
     });
     let failing = Note::StoreFailing { sentence: "a scripted fault".to_owned() };
     assert_eq!(world.watch.notes(), [failing, Note::StoreRecovered]);
-    assert!(world.clock.monotonic() <= seconds(66));
+    assert!(world.clock.monotonic() <= seconds(62), "within two seconds");
 }
 
 #[test]
