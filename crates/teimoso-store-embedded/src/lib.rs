@@ -7,12 +7,15 @@
 //! | readers | two read connections | answer the API's questions (`query`) |
 //! | checkpoint | a connection | copies the log into the file, off the commit path (`checkpoint`) |
 //!
+//! Beside them, `doctor` examines a file through a connection of its own.
+//!
 //! The due index is in memory up to a horizon per lane, so claims touch no B-tree; leases live in memory
 //! only. Deliberately absent: retry policy, HTTP, and any way for two processes to share the file.
 
 mod checkpoint;
 mod claim;
 mod core;
+mod doctor;
 mod error;
 mod fault;
 mod lock;
@@ -42,6 +45,7 @@ use teimoso_delivery::store::{
 };
 use tokio::sync::oneshot;
 
+pub use doctor::{Examination, Watch};
 pub use error::OpenError;
 use error::closed;
 pub use shared::Options;

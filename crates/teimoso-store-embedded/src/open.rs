@@ -126,7 +126,8 @@ fn load(
     Ok(Shared::new(clock, IdSpace::new(salt), keys, options, limits, core))
 }
 
-fn counts(conn: &Connection) -> Result<Counts> {
+/// The counters as the file keeps them; what is in flight rests there.
+pub(crate) fn counts(conn: &Connection) -> Result<Counts> {
     let sql = "SELECT accepted, pending, scheduled, delivered, dead, cancelled, expunged FROM counter";
     conn.query_row(sql, [], |row| {
         let count = |column: usize| row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(0));

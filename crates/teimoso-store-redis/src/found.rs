@@ -149,7 +149,8 @@ impl Found {
     }
 }
 
-fn text(value: Value) -> String {
+/// A text in any of the protocol's spellings; nothing for anything else.
+pub(crate) fn text(value: Value) -> String {
     match value {
         Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Value::SimpleString(text) => text,

@@ -8,6 +8,7 @@
 //! | `accept` | events, names and counters of many requests, at a durability that is waited for |
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
 //! | `query`, `command` | what is asked and ordered over the API |
+//! | `doctor` | what belongs to nothing, found and healed beside a running fleet |
 //! | `link` | connections that come back by themselves |
 //! | `codec` | stored values, each with its version |
 //!
@@ -20,6 +21,7 @@ mod claimed;
 mod codec;
 mod command;
 mod cycle;
+mod doctor;
 mod entry;
 mod error;
 mod found;
@@ -42,14 +44,15 @@ use bytes::Bytes;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{
-    Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
-    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement,
-    Stats, Store, StoreError, StoreInfo,
+    Accepted, AttemptView, BoxFuture, CancelOutcome, Checkup, Claim, ClaimRequest, DeliveryFilter,
+    DeliveryView, EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome,
+    Settled, Settlement, Stats, Store, StoreError, StoreInfo,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use cycle::{BATCH, Cycles, Op};
+pub use doctor::{Examination, Watch};
 pub use error::OpenError;
 pub use found::Found;
 use io::Io;
@@ -128,6 +131,14 @@ impl RedisStore {
     #[must_use]
     pub fn clock_went_back(&self) -> Option<Duration> {
         Some(self.shared.went_back_ms()).filter(|ms| *ms > 0).map(Duration::from_millis)
+    }
+
+    /// Examines what is kept there, beside whatever fleet is at work; `watch` hears how far it is.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn examine(&self, examination: Examination, watch: Watch) -> Result<Checkup, StoreError> {
+        self.run(move |shared| doctor::examine(shared, examination, watch)).await
     }
 
     fn send(&self, op: Op) -> Result<(), StoreError> {

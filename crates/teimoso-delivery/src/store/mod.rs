@@ -5,6 +5,7 @@
 //! Deliberately absent: which engine keeps the rows, and every policy question.
 
 mod accept;
+mod checkup;
 mod claim;
 mod command;
 mod error;
@@ -14,6 +15,7 @@ use crate::model::{DeliveryId, EventId, NewEvent, ReplayId};
 pub use crate::ports::BoxFuture;
 
 pub use accept::{Accepted, Rejection};
+pub use checkup::{Checkup, Fact, FactValue, Finding, FindingKind, MAX_EXAMPLES};
 pub use claim::{
     Claim, ClaimRequest, Claimed, LEASE, LaneNews, LanePause, LeaseRef, Next, Settled, Settlement, Ticket,
 };

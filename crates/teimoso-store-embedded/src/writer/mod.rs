@@ -35,7 +35,7 @@ use crate::error::{closed, is_fatal, store_error};
 use crate::rows;
 use crate::shared::{Health, Shared};
 use batch::Batch;
-pub(crate) use names::{event_named, id_digest};
+pub(crate) use names::{event_named, id_digest, name_tables};
 pub(crate) use refill::read_on;
 pub(crate) use replay::{estimate, find as find_replay};
 

@@ -152,6 +152,13 @@ impl Names {
     }
 }
 
+/// The tables of all hours, oldest first. For an examination.
+pub(crate) fn name_tables(conn: &Connection) -> Result<Vec<String>> {
+    let mut hours = hours(conn)?;
+    hours.sort_unstable();
+    Ok(hours.into_iter().map(table).collect())
+}
+
 fn hours(conn: &Connection) -> Result<Vec<u64>> {
     let mut names = conn.prepare(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'name\\_%' ESCAPE '\\'",

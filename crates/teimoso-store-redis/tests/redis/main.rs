@@ -4,6 +4,7 @@ mod bulk;
 mod clock;
 mod conformance;
 mod cost;
+mod doctor;
 mod faults;
 mod fixture;
 mod opening;
