@@ -48,6 +48,11 @@ deny:
 crash rounds="200":
     TEIMOSO_CRASH_ROUNDS={{ rounds }} cargo nextest run --locked --profile long -p teimoso --test e2e --no-capture crash::
 
+# Kill senders and redis-server at random, stop, partition and cut them, and account for every acknowledged event; then
+# do the same to a sender of BLPOP, POST and ZADD
+chaos-redis *flags: build
+    cargo run --release --locked -p teimoso-chaos -- run {{ flags }}
+
 # Run every property over so many random cases
 soak cases="20000":
     PROPTEST_CASES={{ cases }} cargo nextest run --locked --profile long --workspace
