@@ -4,6 +4,7 @@
 
 mod dead;
 mod deliveries;
+mod doctor;
 mod events;
 mod policy;
 mod request;
@@ -23,6 +24,7 @@ use crate::units::{self, Moment};
 
 pub use dead::{DeadArgs, DeadCommand, ReplayArgs};
 pub use deliveries::{ChangeArgs, DeliveriesArgs, DeliveriesCommand};
+pub use doctor::DoctorArgs;
 pub use events::{EventsArgs, EventsCommand};
 pub use policy::{PolicyArgs, PolicyCommand};
 pub use request::{ElsewhereArgs, Private, RequestArgs};
@@ -73,6 +75,8 @@ pub enum Command {
     Deliveries(DeliveriesArgs),
     /// Look at deliveries that were given up, and replay them
     Dead(DeadArgs),
+    /// Look for what is wrong with a store, and put it right
+    Doctor(DoctorArgs),
     /// Make one HTTP request, repeated only where that is safe
     Request(Box<RequestArgs>),
     /// Run a test destination that succeeds, fails and stalls on demand

@@ -3,6 +3,7 @@
 
 pub mod dead;
 pub mod deliveries;
+pub mod doctor;
 pub mod events;
 pub mod policy;
 pub mod request;
@@ -54,6 +55,7 @@ fn dispatch(command: Command, context: Context) -> Result<Exit, CliError> {
         Command::Events(args) => on_runtime(events::run(args, context)),
         Command::Deliveries(args) => on_runtime(deliveries::run(args, context)),
         Command::Dead(args) => on_runtime(dead::run(args, context)),
+        Command::Doctor(args) => on_runtime(doctor::run(args, context)),
         Command::Request(args) => on_runtime(request::run(*args, context)),
         Command::Sink(args) => on_runtime(sink::run(args, context)),
         Command::Policy(args) => policy::run(&args, context),

@@ -7,5 +7,6 @@ pub mod direct;
 pub mod dispatch;
 pub mod engines;
 pub mod entropy;
+pub mod examine;
 pub mod redis;
 pub mod store;

@@ -187,7 +187,7 @@ fn a_store_that_a_server_holds_is_refused_in_one_sentence() {
         assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{line:?}");
         let sentence = format!(
             "teimoso: the store at {store} is in use by another process (pid {}); stop it, or talk to it with --server\n",
-            server.pid()
+            server.child.id()
         );
         assert_eq!(ended.stderr, sentence);
     }

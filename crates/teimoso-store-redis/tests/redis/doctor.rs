@@ -288,7 +288,8 @@ fn g1_a_name_of_an_event_that_never_was_goes_so_that_its_repetition_is_accepted(
         for key in left.into_iter().chain(["ring:default", "turns"]) {
             world.command(&["DEL", &own(key)]);
         }
-        found_and_healed(world, &[(FindingKind::NameWithoutEvent, 2)]).await;
+        let kinds = [(FindingKind::NameWithoutEvent, 2), (FindingKind::LaneNotWaiting, 1)];
+        found_and_healed(world, &kinds).await;
         clock.advance(Duration::from_secs(1));
         let again = send(world, offer(URL).named("p-1").key("k-1")).await;
         delivers(world, &[again]).await;
@@ -320,7 +321,8 @@ fn an_event_that_lost_its_delivery_is_told_and_kept_like_one_for_nobody() {
         for key in left {
             world.command(&["DEL", &own(key)]);
         }
-        found_and_healed(world, &[(FindingKind::EventWithoutDeliveries, 1)]).await;
+        let kinds = [(FindingKind::EventWithoutDeliveries, 1), (FindingKind::LaneNotWaiting, 1)];
+        found_and_healed(world, &kinds).await;
     });
 }
 

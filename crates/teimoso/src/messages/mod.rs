@@ -7,6 +7,7 @@
 mod en;
 mod pt_br;
 mod request;
+mod store;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::sink::route::Answer;
 
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
+pub use store::Diagnosing;
 
 /// A language of the human lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -312,6 +314,8 @@ pub enum Message<'a> {
     },
     /// How a replay goes.
     Replay(Replaying<'a>),
+    /// How an examination goes.
+    Doctor(Diagnosing),
     /// How a request goes.
     Request(Requesting<'a>),
     /// The question before a bulk change; answered with `y` or `s`.

@@ -122,6 +122,42 @@ fn lines_of_the_server_process() {
 }
 
 #[test]
+fn lines_of_an_examination() {
+    let doctor = Message::Doctor;
+    golden(
+        doctor(Diagnosing::Looked { done: 2, of: 9 }),
+        "2 of about 9 deliveries looked at",
+        "2 de cerca de 9 entregas examinadas",
+    );
+    golden(
+        doctor(Diagnosing::NotCounted),
+        "the counters were not compared: too much moves; look again when there is less to do",
+        "os contadores nao foram comparados: ha movimento demais; olhe de novo quando houver menos",
+    );
+    golden(doctor(Diagnosing::Sound), "nothing is wrong", "nada esta errado");
+    golden(
+        doctor(Diagnosing::Found { found: 3, healed: 0, healing: false }),
+        "3 things are wrong; --heal puts right what can be put right",
+        "3 coisas estao erradas; --heal conserta o que tem conserto",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 1, healed: 0, healing: false }),
+        "1 thing is wrong; --heal puts right what can be put right",
+        "1 coisa esta errada; --heal conserta o que tem conserto",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 1, healed: 1, healing: true }),
+        "1 thing was wrong, 1 put right",
+        "1 coisa estava errada, 1 consertada",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 3, healed: 2, healing: true }),
+        "3 things were wrong, 2 put right",
+        "3 coisas estavam erradas, 2 consertadas",
+    );
+}
+
+#[test]
 fn s2_11_the_sink_prints_a_line_per_request() {
     let request = |answer| Message::SinkRequest {
         method: "POST",

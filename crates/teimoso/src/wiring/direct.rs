@@ -128,17 +128,25 @@ impl DirectStore {
 
 fn options(opening: &Opening) -> Result<store::Options, CliError> {
     let embedded = teimoso_store_embedded::Options { retention: KEEP_ALL, ..Default::default() };
-    let defaults = teimoso_store_redis::Options::default();
     let redis = teimoso_store_redis::Options {
-        // Whoever only looks loses nothing.
         allow_volatile: !opening.create || switched_on("TEIMOSO_ALLOW_VOLATILE")?,
         allow_eviction: !opening.create || switched_on("TEIMOSO_ALLOW_EVICTION")?,
         prefix: redis_prefix(),
-        history: KEEP_ALL,
-        history_rows: u32::MAX,
-        ..defaults
+        ..only_looking()
     };
     Ok(store::Options { embedded, redis })
+}
+
+/// A Redis as it is opened to look at it: whoever only looks loses nothing and expunges nothing.
+#[must_use]
+pub fn only_looking() -> teimoso_store_redis::Options {
+    teimoso_store_redis::Options {
+        allow_volatile: true,
+        allow_eviction: true,
+        history: KEEP_ALL,
+        history_rows: u32::MAX,
+        ..Default::default()
+    }
 }
 
 /// What the public keys of a Redis begin with, for the commands that have no flag for it.

@@ -3,6 +3,7 @@
 
 mod commands;
 mod delivering;
+mod doctor;
 mod losing;
 mod pushing;
 mod refusing;
