@@ -56,20 +56,48 @@ impl Repeats {
     }
 
     fn judge(&mut self, before: &Arrival, again: &Arrival, strikes: &[Strike]) {
-        if !before.answer.is_final() && again.attempt == before.attempt + 1 {
+        // Who was gone before anybody looked has heard no answer.
+        let asks_for_more = !before.answer.is_final() || before.by.is_none();
+        if asks_for_more && again.attempt == before.attempt + 1 {
             return;
         }
         match struck(before, strikes).or_else(|| late(again, strikes)) {
             Some(kind) => *self.explained.entry(kind).or_default() += 1,
             None => {
-                let apart = again.at.saturating_duration_since(before.at);
-                self.unexplained.push(format!(
-                    "event {}: attempt {} by process {:?} got {:?}, and {apart:?} later came attempt {} by process {:?}",
-                    before.number, before.attempt, before.by, before.answer, again.attempt, again.by
-                ));
+                self.unexplained.push(told(before, again, strikes));
             }
         }
     }
+}
+
+/// A repetition that nothing explains, with what struck either sender.
+fn told(before: &Arrival, again: &Arrival, strikes: &[Strike]) -> String {
+    let seconds = |at: Instant| match at.checked_duration_since(before.at) {
+        Some(after) => format!("{:+.3} s", after.as_secs_f64()),
+        None => format!("-{:.3} s", before.at.saturating_duration_since(at).as_secs_f64()),
+    };
+    let of_either = strikes.iter().filter(|strike| {
+        strike.whom.is_none_or(|whom| [before.by, again.by].contains(&Some(whom)))
+            && strike.begin <= again.at
+            && before.at <= strike.end + UNSETTLED
+    });
+    let struck: Vec<String> = of_either
+        .map(|strike| {
+            let (begin, end) = (seconds(strike.begin), seconds(strike.end));
+            format!("{} {:?} from {begin} to {end}", strike.kind.label(), strike.whom)
+        })
+        .collect();
+    format!(
+        "event {}: attempt {} by process {:?} got {:?}; {} came attempt {} by process {:?}; {}",
+        before.number,
+        before.attempt,
+        before.by,
+        before.answer,
+        seconds(again.at),
+        again.attempt,
+        again.by,
+        struck.join(", ")
+    )
 }
 
 /// What struck this request's sender while it, or its settlement, was on the way.

@@ -12,7 +12,7 @@ use crate::trouble::{Doing, Result, Trouble, locked};
 use crate::world::process::{Member, clean};
 
 /// How long an attempt may take, in both designs: the receiver hangs now and then.
-pub const ATTEMPT: Duration = Duration::from_secs(2);
+pub const ATTEMPT: Duration = Duration::from_secs(4);
 
 /// The places.
 #[derive(Debug)]

@@ -133,6 +133,7 @@ impl Receiver {
             let intact = request.body == Event::new(seed, request.number).payload().as_bytes();
             let answer = self.note(seed, &request, by, intact);
             clock::pause(Duration::from_millis(chance(seed, request.number, TAKES) % LONGEST_MS));
+            // An answer ends the connection of who connects for every request.
             let said = match answer {
                 Answer::Ok => say(stream, "200 OK"),
                 Answer::Unavailable => say(stream, "503 Service Unavailable"),
@@ -143,7 +144,7 @@ impl Receiver {
                     false
                 }
             };
-            if !said {
+            if !said || request.closes {
                 return;
             }
         }
@@ -169,6 +170,7 @@ fn say(mut stream: &TcpStream, status: &str) -> bool {
 struct Request {
     number: u64,
     attempt: u32,
+    closes: bool,
     body: Vec<u8>,
 }
 
@@ -176,19 +178,20 @@ struct Request {
 fn read(reader: &mut impl BufRead) -> Option<Request> {
     let start = line(reader)?;
     let number = Event::number_in(start.split(' ').nth(1)?)?;
-    let (mut length, mut attempt) = (0, 0);
+    let (mut length, mut attempt, mut closes) = (0, 0, false);
     loop {
         let line = line(reader)?.to_ascii_lowercase();
         match line.split_once(':').map(|(name, value)| (name, value.trim())) {
             None if line.is_empty() => break,
             Some(("content-length", value)) => length = value.parse().ok()?,
+            Some(("connection", value)) => closes = value == "close",
             Some(("teimoso-attempt", value)) => attempt = value.parse().ok()?,
             _ => {}
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { number, attempt, body })
+    Some(Request { number, attempt, closes, body })
 }
 
 fn line(reader: &mut impl BufRead) -> Option<String> {
@@ -205,8 +208,8 @@ mod tests {
 
     #[test]
     fn a_request_is_read_whole_or_not_at_all() {
-        let whole = b"POST /lane/3?n=17 HTTP/1.1\r\nTeimoso-Attempt: 2\r\ncontent-length: 2\r\n\r\n{}";
-        let expected = Request { number: 17, attempt: 2, body: b"{}".to_vec() };
+        let whole = b"POST /lane/3?n=17 HTTP/1.1\r\nTeimoso-Attempt: 2\r\nConnection: close\r\ncontent-length: 2\r\n\r\n{}";
+        let expected = Request { number: 17, attempt: 2, closes: true, body: b"{}".to_vec() };
         assert_eq!(read(&mut &whole[..]), Some(expected));
         assert_eq!(read(&mut &whole[..whole.len() - 1]), None);
         assert_eq!(read(&mut &b"GET / HTTP/1.1\r\n\r\n"[..]), None);
