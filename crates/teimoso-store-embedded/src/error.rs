@@ -60,6 +60,13 @@ impl OpenError {
         ))
     }
 
+    pub(crate) fn half_moved(directory: &Path) -> Self {
+        Self::new(format!(
+            "another store is half moved into {}; run the same `teimoso migrate` again to end it, or remove the directory",
+            directory.display()
+        ))
+    }
+
     pub(crate) fn io(directory: &Path, error: &std::io::Error) -> Self {
         Self::new(format!("the store directory {} cannot be used: {error}", directory.display()))
     }

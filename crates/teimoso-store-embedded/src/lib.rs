@@ -19,6 +19,7 @@ mod doctor;
 mod error;
 mod fault;
 mod lock;
+mod moving;
 mod open;
 mod query;
 mod read_back;
@@ -40,8 +41,8 @@ use bytes::Bytes;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
 use teimoso_delivery::store::{
     Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
-    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, ReplayState, RetryOutcome, Settled,
-    Settlement, Stats, Store, StoreError, StoreErrorKind, StoreInfo,
+    EventFilter, EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, ReplayState, RetryOutcome,
+    Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 use tokio::sync::oneshot;
 
@@ -166,7 +167,7 @@ impl Store for EmbeddedStore {
     }
 
     fn replay(&self, id: ReplayId) -> BoxFuture<'_, Result<Option<Replay>, StoreError>> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         Box::pin(self.readers.ask(move |conn| writer::find_replay(conn, id, ids)))
     }
 
@@ -206,6 +207,14 @@ impl Store for EmbeddedStore {
         let bytes = size(open::FILE) + size(open::LOG);
         let stats = Stats { counts, oldest_due, lanes: lanes as u64, bytes };
         Box::pin(std::future::ready(Ok(stats)))
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        Box::pin(self.export_page(cursor))
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.ask(|reply| Op::Import(parcels, reply)))
     }
 
     fn info(&self) -> StoreInfo {

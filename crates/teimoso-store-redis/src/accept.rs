@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Value, cmd};
-use teimoso_delivery::model::{DeliveryState, EventId, IdempotencyKey, Millis, NewEvent};
-use teimoso_delivery::store::{Accepted, Rejection, StoreError, StoreErrorKind};
+use teimoso_delivery::model::{DeliveryState, EventId, Millis, NewEvent};
+use teimoso_delivery::store::{Accepted, Rejection, StoreError, StoreErrorKind, key_digest};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
@@ -119,8 +119,10 @@ fn add(call: &mut Call, event: &NewEvent) {
         Some(EventId::Named(text)) => &**text,
         _ => "",
     };
-    let key = event.idempotency_key.as_ref().map_or("", IdempotencyKey::as_str);
-    call.arg(event.application.as_str()).arg(named).arg(key).arg(event.fingerprint);
+    // A digest: it is as short as can be, and another store's names can be compared with it.
+    let key = event.idempotency_key.as_ref();
+    let key = key.map(|key| codec::hex(&key_digest(&event.application, key.as_str())));
+    call.arg(event.application.as_str()).arg(named).arg(key.unwrap_or_default()).arg(event.fingerprint);
     call.number(event.mode.tag());
     let to = event.destination.as_ref();
     call.arg(to.map_or("", |to| &*to.lane)).arg(to.map_or("", |to| &*to.origin));

@@ -120,7 +120,7 @@ fn starts_over(entry: &Entry, rules: &Rules) -> bool {
 }
 
 /// The lane's address, and the one it has when there are too many lanes: the text without its query, and its origin.
-fn lane_of(url: &str) -> (&str, &str) {
+pub(crate) fn lane_of(url: &str) -> (&str, &str) {
     let lane = url.split(['?', '#']).next().unwrap_or(url);
     let authority = lane.find("://").map_or(0, |at| at + 3);
     let end = lane[authority..].find('/').map_or(lane.len(), |at| authority + at);

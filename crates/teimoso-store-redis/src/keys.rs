@@ -11,6 +11,7 @@ pub const DEFAULT_PREFIX: &str = "webhooks";
 pub(crate) struct Keys {
     ready: String,
     waiting: String,
+    buried: String,
     tag: String,
 }
 
@@ -18,7 +19,8 @@ impl Keys {
     pub(crate) fn new(prefix: &str) -> Self {
         let ready = format!("{prefix}:prontos");
         let waiting = format!("{prefix}:espera");
-        Self { tag: format!("{{{ready}}}:"), ready, waiting }
+        let buried = format!("{prefix}:mortos");
+        Self { tag: format!("{{{ready}}}:"), ready, waiting, buried }
     }
 
     /// Where anybody may RPUSH an event (S2.1, S2.2).
@@ -29,6 +31,11 @@ impl Keys {
     /// Where what came from there waits for its next attempt, by due time (S2.1).
     pub(crate) fn waiting(&self) -> &str {
         &self.waiting
+    }
+
+    /// Where what came from there and was given up stays (S2.1, S2.9).
+    pub(crate) fn buried(&self) -> &str {
+        &self.buried
     }
 
     /// A private key.
@@ -62,6 +69,7 @@ mod tests {
     fn s2_1_the_public_names_and_the_tag_are_what_they_are() {
         let keys = Keys::new(DEFAULT_PREFIX);
         assert_eq!((keys.ready(), keys.waiting()), ("webhooks:prontos", "webhooks:espera"));
+        assert_eq!(keys.buried(), "webhooks:mortos");
         assert_eq!(keys.meta(), "{webhooks:prontos}:meta");
     }
 

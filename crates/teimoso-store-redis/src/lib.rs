@@ -9,6 +9,7 @@
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
 //! | `query`, `command` | what is asked and ordered over the API |
 //! | `doctor` | what belongs to nothing, found and healed beside a running fleet |
+//! | `moving` | everything that is kept, out to another store and in from one |
 //! | `link` | connections that come back by themselves |
 //! | `codec` | stored values, each with its version |
 //!
@@ -29,6 +30,7 @@ mod ingress;
 mod io;
 mod keys;
 mod link;
+mod moving;
 mod options;
 mod query;
 mod reply;
@@ -45,7 +47,7 @@ use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{
     Accepted, AttemptView, BoxFuture, CancelOutcome, Checkup, Claim, ClaimRequest, DeliveryFilter,
-    DeliveryView, EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome,
+    DeliveryView, EventFilter, EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, RetryOutcome,
     Settled, Settlement, Stats, Store, StoreError, StoreInfo,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -97,7 +99,7 @@ impl RedisStore {
         let shown = address.shown().to_owned();
         let ports = Ports { clock, entropy, place: Arc::new(address), shown: shown.clone() };
         let io = Io::start().map_err(|error| OpenError::refused(format!("no thread for redis: {error}")))?;
-        let options = options.clone();
+        let (options, moving) = (options.clone(), options.moving);
         let started = io.run_blocking(async move {
             let work = ports.link();
             let found =
@@ -105,18 +107,24 @@ impl RedisStore {
             found.check(&options)?;
             let shared = Shared::new(ports, work, found, &options);
             shared.agree_on_ids().await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
+            if !options.moving {
+                shared.check_whole().await?;
+            }
             Ok(Arc::new(shared))
         });
         let shared = started.unwrap_or_else(|| Err(OpenError::refused("redis could not be asked")))?;
-        Ok(Self::start(shared, io))
+        Ok(Self::start(shared, io, moving))
     }
 
-    fn start(shared: Arc<Shared>, io: Io) -> Self {
+    fn start(shared: Arc<Shared>, io: Io, moving: bool) -> Self {
         let (cycles, cycle_ops) = unbounded_channel();
         let (accepts, accept_ops) = unbounded_channel();
         io.spawn(Cycles::new(shared.clone(), cycle_ops).run());
         io.spawn(accept::run(shared.clone(), accept_ops));
-        io.spawn(wake::listen(shared.clone()));
+        // Who only moves a store waits for no work.
+        if !moving {
+            io.spawn(wake::listen(shared.clone()));
+        }
         Self { shared, cycles, accepts, io }
     }
 
@@ -139,6 +147,15 @@ impl RedisStore {
     /// When Redis cannot be asked.
     pub async fn examine(&self, examination: Examination, watch: Watch) -> Result<Checkup, StoreError> {
         self.run(move |shared| doctor::examine(shared, examination, watch)).await
+    }
+
+    /// What changes whenever a process that uses this Redis does anything, and at least every five seconds while one
+    /// waits for work: two different answers say that somebody is there.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn sign_of_life(&self) -> Result<Option<i64>, StoreError> {
+        self.run(|shared| async move { shared.last_moved().await }).await
     }
 
     fn send(&self, op: Op) -> Result<(), StoreError> {
@@ -277,6 +294,14 @@ impl Store for RedisStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.run(move |shared| async move { query::stats(&shared).await })
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        self.run(move |shared| async move { moving::page(&shared, cursor).await })
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.run(move |shared| async move { moving::import(&shared, parcels).await })
     }
 
     fn info(&self) -> StoreInfo {

@@ -38,6 +38,8 @@ pub(crate) static JOB: LazyLock<Script> =
     script!("job": "01_base.lua", "02_lanes.lua", "03_rest.lua", "job.lua");
 pub(crate) static DOCTOR: LazyLock<Script> =
     script!("doctor": "01_base.lua", "02_lanes.lua", "03_rest.lua", "doctor.lua");
+pub(crate) static MOVE: LazyLock<Script> =
+    script!("move": "01_base.lua", "02_lanes.lua", "03_rest.lua", "move.lua");
 pub(crate) static STATS: LazyLock<Script> = script!("stats": "01_base.lua", "stats.lua");
 pub(crate) static PEEK: LazyLock<Script> = script!("peek": "01_base.lua", "peek.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "01_base.lua", "02_lanes.lua", "read.lua");

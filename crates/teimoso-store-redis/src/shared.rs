@@ -11,10 +11,12 @@ use teimoso_delivery::model::{IdSpace, Millis};
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{LeaseRef, StoreError, StoreErrorKind};
 
+use crate::error::OpenError;
 use crate::found::Found;
 use crate::ingress::{Held, Rules};
 use crate::keys::Keys;
 use crate::link::{Failure, Link, Locate};
+use crate::moving::Moving;
 use crate::options::{Durability, Options, TimeSource};
 use crate::reply;
 use crate::scripts::{Call, Script};
@@ -44,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) durability: Durability,
     pub(crate) ingress: Rules,
     pub(crate) closed: AtomicBool,
+    /// Keys given to what moves out of the public keys.
+    pub(crate) moving: Moving,
     time: TimeSource,
     bounds: String,
     salt: AtomicU64,
@@ -89,6 +93,7 @@ impl Shared {
                 attempts: options.ingress_attempts,
             },
             closed: AtomicBool::new(false),
+            moving: Moving::default(),
             time: options.time,
             bounds: bounds(options),
             salt,
@@ -125,8 +130,35 @@ impl Shared {
         Ok(())
     }
 
+    /// Refuses what is half moved in: a part of it would be taken for all of it.
+    pub(crate) async fn check_whole(&self) -> Result<(), OpenError> {
+        let mut ask = cmd("HEXISTS");
+        ask.arg(self.keys.meta()).arg("importing");
+        match self.reads.command(&ask).await {
+            Ok(Value::Int(0)) => Ok(()),
+            Ok(_) => Err(OpenError::refused(format!(
+                "another store is half moved into the redis at {}; run the same `teimoso migrate` again to end it",
+                self.shown
+            ))),
+            Err(failure) => Err(OpenError::connecting(&self.shown, &failure)),
+        }
+    }
+
+    /// When a script that changes something last ran, by the server's clock in ms: a fleet that idles moves it on every
+    /// five seconds.
+    pub(crate) async fn last_moved(&self) -> Result<Option<i64>, StoreError> {
+        let mut ask = cmd("HGET");
+        ask.arg(self.keys.meta()).arg("now");
+        reply::number(&self.reads.command(&ask).await?)
+    }
+
     pub(crate) fn ids(&self) -> IdSpace {
         IdSpace::new(self.salt.load(Ordering::SeqCst))
+    }
+
+    /// From now on ids are those of the store that moves in.
+    pub(crate) fn adopt_ids(&self, salt: u64) {
+        self.salt.store(salt, Ordering::SeqCst);
     }
 
     pub(crate) fn check_open(&self) -> Result<(), StoreError> {

@@ -6,6 +6,7 @@ mod dead;
 mod deliveries;
 mod doctor;
 mod events;
+mod migrate;
 mod policy;
 mod request;
 mod send;
@@ -26,6 +27,7 @@ pub use dead::{DeadArgs, DeadCommand, ReplayArgs};
 pub use deliveries::{ChangeArgs, DeliveriesArgs, DeliveriesCommand};
 pub use doctor::DoctorArgs;
 pub use events::{EventsArgs, EventsCommand};
+pub use migrate::MigrateArgs;
 pub use policy::{PolicyArgs, PolicyCommand};
 pub use request::{ElsewhereArgs, Private, RequestArgs};
 pub use send::{DataSource, HeaderLine, SendArgs};
@@ -77,6 +79,8 @@ pub enum Command {
     Dead(DeadArgs),
     /// Look for what is wrong with a store, and put it right
     Doctor(DoctorArgs),
+    /// Move everything from one store to another
+    Migrate(MigrateArgs),
     /// Make one HTTP request, repeated only where that is safe
     Request(Box<RequestArgs>),
     /// Run a test destination that succeeds, fails and stalls on demand

@@ -5,6 +5,7 @@ pub mod dead;
 pub mod deliveries;
 pub mod doctor;
 pub mod events;
+pub mod migrate;
 pub mod policy;
 pub mod request;
 pub mod send;
@@ -56,6 +57,7 @@ fn dispatch(command: Command, context: Context) -> Result<Exit, CliError> {
         Command::Deliveries(args) => on_runtime(deliveries::run(args, context)),
         Command::Dead(args) => on_runtime(dead::run(args, context)),
         Command::Doctor(args) => on_runtime(doctor::run(args, context)),
+        Command::Migrate(args) => on_runtime(migrate::run(args, context)),
         Command::Request(args) => on_runtime(request::run(*args, context)),
         Command::Sink(args) => on_runtime(sink::run(args, context)),
         Command::Policy(args) => policy::run(&args, context),

@@ -8,5 +8,6 @@ pub mod dispatch;
 pub mod engines;
 pub mod entropy;
 pub mod examine;
+pub mod moving;
 pub mod redis;
 pub mod store;

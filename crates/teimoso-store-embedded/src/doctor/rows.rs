@@ -187,7 +187,7 @@ impl Visit<'_> {
     /// A name of an event that expiry removed is meant to outlive it; one of an event that never was hides a loss:
     /// without it, the producer's repetition is accepted.
     pub(super) fn names(&self, checkup: &mut Checkup) -> Result<()> {
-        for table in name_tables(self.conn)? {
+        for (_, table) in name_tables(self.conn)? {
             self.step(|conn| {
                 let expunged = crate::rows::meta(conn, LAST_EXPUNGED)?.unwrap_or(-1);
                 let stray = format!(

@@ -7,6 +7,7 @@ mod cost;
 mod doctor;
 mod faults;
 mod fixture;
+mod moving;
 mod opening;
 mod server;
 mod time;

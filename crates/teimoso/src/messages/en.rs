@@ -4,7 +4,7 @@ use teimoso_retry::{Fate, GiveUp, WaitSource};
 
 use super::request::milliseconds;
 use super::{
-    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting,
+    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Moving, Printable as P, Replaying, Requesting,
     Standing, StoreName,
 };
 use crate::sink::route::Answer;
@@ -79,6 +79,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
         Message::Doctor(doctor) => diagnosing(doctor),
+        Message::Migrate(step) => moving(step),
         Message::Request(request) => requesting(request),
         Message::AskToProceed => "proceed? [y/N] ".to_owned(),
         Message::NothingDone => "nothing was done".to_owned(),
@@ -153,6 +154,21 @@ fn things_are(count: u64) -> &'static str {
 
 fn things_were(count: u64) -> &'static str {
     if count == 1 { "thing was" } else { "things were" }
+}
+
+fn moving(moving: Moving<'_>) -> String {
+    match moving {
+        Moving::Listening { seconds } => format!("making sure that no server is at work: {seconds} s"),
+        Moving::Leases { in_flight } => {
+            format!("waiting for the leases of a server that is gone: {in_flight} in flight")
+        }
+        Moving::Carried { done, of } => format!("{done} of {of} deliveries moved"),
+        Moving::Counted { done, of } => format!("{done} of {of} deliveries counted in the target"),
+        Moving::Done { from } => format!(
+            "everything has moved; {} is unchanged: do not start a server on it, or all of it is delivered twice",
+            P(from)
+        ),
+    }
 }
 
 fn requesting(request: Requesting<'_>) -> String {

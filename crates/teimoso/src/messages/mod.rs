@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::sink::route::Answer;
 
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
-pub use store::Diagnosing;
+pub use store::{Diagnosing, Moving};
 
 /// A language of the human lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -316,6 +316,8 @@ pub enum Message<'a> {
     Replay(Replaying<'a>),
     /// How an examination goes.
     Doctor(Diagnosing),
+    /// How a move between stores goes.
+    Migrate(Moving<'a>),
     /// How a request goes.
     Request(Requesting<'a>),
     /// The question before a bulk change; answered with `y` or `s`.

@@ -5,7 +5,7 @@ use teimoso_retry::{Fate, GiveUp, WaitSource};
 
 use super::request::milliseconds;
 use super::{
-    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting,
+    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Moving, Printable as P, Replaying, Requesting,
     Standing, StoreName,
 };
 use crate::sink::route::Answer;
@@ -81,6 +81,7 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
         Message::Doctor(doctor) => diagnosing(doctor),
+        Message::Migrate(step) => moving(step),
         Message::Request(request) => requesting(request),
         Message::AskToProceed => "continuar? [s/N] ".to_owned(),
         Message::NothingDone => "nada foi feito".to_owned(),
@@ -153,6 +154,21 @@ fn diagnosing(diagnosing: Diagnosing) -> String {
         Diagnosing::Found { found, healed, healing: true } => {
             format!("{found} coisas estavam erradas, {healed} consertadas")
         }
+    }
+}
+
+fn moving(moving: Moving<'_>) -> String {
+    match moving {
+        Moving::Listening { seconds } => format!("verificando que nenhum servidor esta em uso: {seconds} s"),
+        Moving::Leases { in_flight } => {
+            format!("esperando o prazo de um servidor que se foi: {in_flight} em andamento")
+        }
+        Moving::Carried { done, of } => format!("{done} de {of} entregas movidas"),
+        Moving::Counted { done, of } => format!("{done} de {of} entregas contadas no destino"),
+        Moving::Done { from } => format!(
+            "tudo foi movido; {} ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+            P(from)
+        ),
     }
 }
 

@@ -24,3 +24,37 @@ pub enum Diagnosing {
         healing: bool,
     },
 }
+
+/// How a move between stores goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moving<'a> {
+    /// It is made sure that no server is at work.
+    Listening {
+        /// How long that takes.
+        seconds: u64,
+    },
+    /// Leases of a server that is gone have to end.
+    Leases {
+        /// How many.
+        in_flight: u64,
+    },
+    /// Deliveries carried over.
+    Carried {
+        /// So far.
+        done: u64,
+        /// Of about how many.
+        of: u64,
+    },
+    /// Deliveries counted where they are now.
+    Counted {
+        /// So far.
+        done: u64,
+        /// Of about how many.
+        of: u64,
+    },
+    /// Everything has moved.
+    Done {
+        /// From where.
+        from: &'a str,
+    },
+}

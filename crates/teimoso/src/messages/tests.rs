@@ -158,6 +158,32 @@ fn lines_of_an_examination() {
 }
 
 #[test]
+fn lines_of_a_move() {
+    let step = Message::Migrate;
+    golden(
+        step(Moving::Listening { seconds: 7 }),
+        "making sure that no server is at work: 7 s",
+        "verificando que nenhum servidor esta em uso: 7 s",
+    );
+    golden(
+        step(Moving::Leases { in_flight: 3 }),
+        "waiting for the leases of a server that is gone: 3 in flight",
+        "esperando o prazo de um servidor que se foi: 3 em andamento",
+    );
+    golden(step(Moving::Carried { done: 1, of: 2 }), "1 of 2 deliveries moved", "1 de 2 entregas movidas");
+    golden(
+        step(Moving::Counted { done: 1, of: 2 }),
+        "1 of 2 deliveries counted in the target",
+        "1 de 2 entregas contadas no destino",
+    );
+    golden(
+        step(Moving::Done { from: "./a" }),
+        "everything has moved; ./a is unchanged: do not start a server on it, or all of it is delivered twice",
+        "tudo foi movido; ./a ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+    );
+}
+
+#[test]
 fn s2_11_the_sink_prints_a_line_per_request() {
     let request = |answer| Message::SinkRequest {
         method: "POST",

@@ -24,10 +24,10 @@ use crate::exit::CliError;
 use crate::messages::Language;
 
 /// The file an embedded store consists of; its name is part of the format.
-const STORE_FILE: &str = "teimoso.db";
+pub const STORE_FILE: &str = "teimoso.db";
 
 /// Longer than any store has lived: 100 years.
-const KEEP_ALL: Duration = Duration::from_secs(100 * 365 * 86_400);
+pub const KEEP_ALL: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Attempts on the wire at once while a command delivers.
 const IN_FLIGHT: usize = 64;
@@ -157,7 +157,10 @@ pub fn redis_prefix() -> String {
 }
 
 /// A variable that is a flag of `serve`: the same words as there.
-fn switched_on(name: &str) -> Result<bool, CliError> {
+///
+/// # Errors
+/// It says neither yes nor no.
+pub fn switched_on(name: &str) -> Result<bool, CliError> {
     match std::env::var(name).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "0" | "false" | "no" | "off" | "n" | "f" => Ok(false),
         "1" | "true" | "yes" | "on" | "y" | "t" => Ok(true),

@@ -5,6 +5,7 @@ mod commands;
 mod delivering;
 mod doctor;
 mod losing;
+mod migrating;
 mod pushing;
 mod refusing;
 mod server;
