@@ -185,18 +185,16 @@ impl Move {
         self.let_leases_end(tell).await?;
         let of = self.source.store().stats().await.map_err(|error| failed(&error))?;
         let of = of.counts.accepted.saturating_sub(of.counts.expunged);
-        let quiet = self.source.sign_of_life().await.map_err(|error| failed(&error))?;
         let names_until = self.clock.now().after(NAMES_THAT_MATTER).get();
-        let (mut source, mut cursor) = (Tally::default(), None);
+        let (mut source, mut page) = (Tally::default(), self.export(&self.source, None).await?);
+        // With its first page a Redis takes in what was ready in the public keys; from then on it rests.
+        let quiet = self.source.sign_of_life().await.map_err(|error| failed(&error))?;
         loop {
-            let page = self.export(&self.source, cursor).await?;
             page.data.iter().for_each(|parcel| source.add(parcel, names_until));
             self.target.store().import(page.data).await.map_err(|error| failed(&error))?;
             tell(Step::Carried(source.all_deliveries(), of));
-            cursor = page.next_cursor;
-            if cursor.is_none() {
-                break;
-            }
+            let Some(cursor) = page.next_cursor else { break };
+            page = self.export(&self.source, Some(cursor)).await?;
         }
         if self.source.sign_of_life().await.map_err(|error| failed(&error))? != quiet {
             return Err(self.at_work(&self.from).with_next_step(format!(
