@@ -17,8 +17,9 @@ use crate::havoc::{self, Log, Targets};
 use crate::produce::{Doors, Ledger, Producers};
 use crate::report::{self, Outcome, by_kind};
 use crate::trouble::{Doing, Result, Trouble, locked};
+use crate::world::owner::Senders;
 use crate::world::proxy::Proxy;
-use crate::world::receiver::{Receiver, Senders};
+use crate::world::receiver::Receiver;
 use crate::world::redis::Redis;
 use crate::world::{free_port, loopback};
 
@@ -81,9 +82,9 @@ impl Storm {
         let everyone: Arc<Mutex<Vec<u32>>> = Arc::default();
         let known = Arc::clone(&everyone);
         let senders: Senders = match which {
-            Which::Teimoso => Arc::new(move || locked(&known).clone()),
+            Which::Teimoso => Box::new(move || locked(&known).clone()),
             // It connects for every request, and promises nothing that would have to be explained.
-            Which::Naive => Arc::new(Vec::new),
+            Which::Naive => Box::new(Vec::new),
         };
         let receiver = Receiver::start(seed, senders)?;
         let recipe = Recipe {

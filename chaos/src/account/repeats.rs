@@ -19,8 +19,6 @@ const UNSETTLED: Duration = Duration::from_secs(1);
 const AFTER_REDIS: Duration = Duration::from_secs(2);
 /// Whoever was away acts on what it knew for so long: until it has renewed its leases, and heard that they are gone.
 const CATCHES_UP: Duration = Duration::from_secs(12);
-/// What a process had written when it died is read within this.
-const READ_AFTER_DEATH: Duration = Duration::from_secs(1);
 
 /// The repetitions of a storm.
 #[derive(Debug, Default)]
@@ -116,11 +114,9 @@ fn is_of(strike: &Strike, arrival: &Arrival) -> bool {
 }
 
 fn spans(strike: &Strike, arrival: &Arrival, strikes: &[Strike]) -> bool {
-    let after = match strike.kind {
-        Kind::Stop | Kind::Hole => CATCHES_UP,
-        _ => READ_AFTER_DEATH,
-    };
-    arrival.at <= strike.end + after && strike.begin <= settled_by(arrival, strikes)
+    // The dead send nothing: whatever is read of theirs after their death was on the way.
+    let sent_by_then = strike.kind == Kind::KillSender || arrival.at <= strike.end + CATCHES_UP;
+    sent_by_then && strike.begin <= settled_by(arrival, strikes)
 }
 
 /// When this request's settlement was in Redis at the latest, had nothing struck its sender.

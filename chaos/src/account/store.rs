@@ -8,7 +8,7 @@ use redis::{Connection, RedisResult};
 use serde_json::Value;
 
 use crate::clock;
-use crate::http::{self, Request};
+use crate::http::{Line, Request};
 use crate::produce::event::Event;
 use crate::trouble::{Doing, Result, Trouble};
 
@@ -65,8 +65,9 @@ impl Left {
 /// It stays dead.
 pub fn get(api: SocketAddr, path: &str) -> Result<Value> {
     let request = Request { method: "GET", path, headers: "", body: b"", patience: PATIENCE };
+    let mut line = Line::to(api);
     for _ in 0..TRIES {
-        match http::exchange(api, &request) {
+        match line.exchange(&request) {
             Ok(answer) if answer.status == 200 => {
                 if let Ok(value) = serde_json::from_slice(&answer.body) {
                     return Ok(value);

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::ATTEMPT;
 use crate::args::NaiveArgs;
 use crate::clock;
-use crate::http::{self, Request};
+use crate::http::{Line, Request};
 use crate::trouble::{Result, Trouble};
 use crate::world::redis::connection;
 
@@ -120,7 +120,7 @@ fn attempt(entry: &Entry<'_>, number: u64) -> Option<u16> {
     let headers = format!("content-type: application/json\r\nteimoso-attempt: {number}\r\n");
     let body = entry.corpo.get().as_bytes();
     let request = Request { method: "POST", path, headers: &headers, body, patience: ATTEMPT };
-    http::exchange(to, &request).ok().map(|answer| answer.status)
+    Line::to(to).exchange(&request).ok().map(|answer| answer.status)
 }
 
 /// The receiver's address and the path in a URL of ours.

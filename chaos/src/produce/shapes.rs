@@ -1,7 +1,6 @@
 //! The three shapes, each in a thread of its own. Deliberately absent: blocking commands and anything else that a
 //! producer of S2 would not do.
 
-use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::event::Event;
 use super::{Shape, Work};
 use crate::clock;
-use crate::http::{self, Answer, Request};
+use crate::http::{Answer, Line, Request};
 use crate::world::process::clean;
 use crate::world::redis::connection;
 
@@ -28,12 +27,12 @@ const OUTCOME_UNKNOWN: i32 = 7;
 
 /// One event per request, repeated until it is accepted.
 pub(super) fn singles(work: &Work) {
-    let Some(api) = work.doors.api else { return };
+    let Some(mut api) = work.doors.api.map(Line::to) else { return };
     while work.goes_on() {
         let event = work.next();
         let body = event.request(work.doors.receiver);
         loop {
-            match post(api, "/v1/events", "application/json", &body) {
+            match post(&mut api, "/v1/events", "application/json", &body) {
                 Some(Answer { status: 202, body }) => {
                     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
                     match answer["id"].as_str() {
@@ -53,11 +52,11 @@ pub(super) fn singles(work: &Work) {
 
 /// Batches, each sent again as a whole until every line is accepted.
 pub(super) fn batches(work: &Work) {
-    let Some(api) = work.doors.api else { return };
+    let Some(mut api) = work.doors.api.map(Line::to) else { return };
     while work.goes_on() {
         let mut left: Vec<Event> = (0..BATCH).map(|_| work.next()).collect();
         while !left.is_empty() {
-            left = batch(work, api, left);
+            left = batch(work, &mut api, left);
             if !left.is_empty() {
                 clock::pause(TRY_AGAIN);
             }
@@ -67,7 +66,7 @@ pub(super) fn batches(work: &Work) {
 }
 
 /// Sends a batch once; what of it was not accepted.
-fn batch(work: &Work, api: SocketAddr, events: Vec<Event>) -> Vec<Event> {
+fn batch(work: &Work, api: &mut Line, events: Vec<Event>) -> Vec<Event> {
     let body: String = events.iter().map(|event| event.request(work.doors.receiver) + "\n").collect();
     let answer = post(api, "/v1/events/batch", "application/x-ndjson", &body);
     let Some(Answer { status: 200, body }) = answer else { return events };
@@ -85,11 +84,11 @@ fn batch(work: &Work, api: SocketAddr, events: Vec<Event>) -> Vec<Event> {
     left
 }
 
-fn post(api: SocketAddr, path: &str, kind: &str, body: &str) -> Option<Answer> {
+fn post(api: &mut Line, path: &str, kind: &str, body: &str) -> Option<Answer> {
     let headers = format!("content-type: {kind}\r\n");
     let request =
         Request { method: "POST", path, headers: &headers, body: body.as_bytes(), patience: PATIENCE };
-    http::exchange(api, &request).ok()
+    api.exchange(&request).ok()
 }
 
 /// One RPUSH per event, as `redis-cli` makes it.

@@ -1,23 +1,70 @@
 //! Which process holds the other end of a connection, as Linux tells: the receiver wants to know who sent it something,
-//! and the request does not say. Deliberately absent: other systems.
+//! and the request does not say. All who ask at the same time get their answers from one look, which is not cheap.
+//! Deliberately absent: other systems.
 
 use std::fs;
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
-/// Which of these processes holds the socket at `there` that is connected to `here`; `None` when none does: it died.
-pub fn owner(there: SocketAddr, here: SocketAddr, candidates: &[u32]) -> Option<u32> {
-    if candidates.is_empty() {
-        return None;
+use crate::clock;
+
+/// Who may be sending; the dead are in it, too. Nobody: then nobody is looked for.
+pub type Senders = Box<dyn Fn() -> Vec<u32> + Send>;
+
+/// Between two looks.
+const REST: Duration = Duration::from_millis(15);
+
+/// A question: the other end, and where the answer goes.
+type Question = (SocketAddr, Sender<Option<u32>>);
+
+/// Whom to ask; a thread that looks, until the last one who may ask is gone.
+#[derive(Debug, Clone)]
+pub struct Registrar(Sender<Question>);
+
+impl Registrar {
+    /// For connections to `here`.
+    pub fn start(here: SocketAddr, senders: Senders) -> Self {
+        let (questions, asked) = channel();
+        std::thread::spawn(move || answer_all(&asked, here, &senders));
+        Self(questions)
     }
-    let table = fs::read_to_string("/proc/net/tcp").ok()?;
-    let inode = inode(&table, &hex(there)?, &hex(here)?)?;
-    let wanted = format!("socket:[{inode}]");
-    candidates.iter().copied().find(|pid| holds(*pid, &wanted))
+
+    /// Which process holds the other end; `None` when none does: it died, or has closed it.
+    pub fn owner(&self, there: SocketAddr) -> Option<u32> {
+        let (answer, answered) = channel();
+        self.0.send((there, answer)).ok()?;
+        answered.recv().ok().flatten()
+    }
 }
 
-fn holds(pid: u32, wanted: &str) -> bool {
-    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    open.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|link| link.as_os_str() == wanted))
+fn answer_all(asked: &Receiver<Question>, here: SocketAddr, senders: &Senders) {
+    while let Ok(first) = asked.recv() {
+        let questions: Vec<Question> = [first].into_iter().chain(asked.try_iter()).collect();
+        let candidates = senders();
+        let table = match candidates.is_empty() {
+            true => String::new(),
+            false => fs::read_to_string("/proc/net/tcp").unwrap_or_default(),
+        };
+        let held: Vec<(u32, String)> = candidates.into_iter().flat_map(sockets).collect();
+        for (there, answer) in questions {
+            // Whoever asked may be gone.
+            let _told = answer.send(owner(&table, &held, there, here));
+        }
+        clock::pause(REST);
+    }
+}
+
+fn owner(table: &str, held: &[(u32, String)], there: SocketAddr, here: SocketAddr) -> Option<u32> {
+    let wanted = format!("socket:[{}]", inode(table, &hex(there)?, &hex(here)?)?);
+    held.iter().find(|(_, link)| *link == wanted).map(|(pid, _)| *pid)
+}
+
+/// What a process has open, if it lives.
+fn sockets(pid: u32) -> Vec<(u32, String)> {
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let links = open.flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.map(|link| (pid, link.to_string_lossy().into_owned())).collect()
 }
 
 /// An address as the table writes it: the bytes of the address as a number of the machine's own order, the port.
@@ -48,9 +95,10 @@ mod tests {
         let here = listener.local_addr().expect("an address");
         let near = TcpStream::connect(here).expect("it listens");
         let there = near.local_addr().expect("an address");
-        assert_eq!(owner(there, here, &[1, std::process::id()]), Some(std::process::id()));
-        assert_eq!(owner(there, here, &[]), None);
-        let unused = SocketAddr::new(here.ip(), 1);
-        assert_eq!(owner(unused, here, &[std::process::id()]), None);
+        let us = std::process::id();
+        let registrar = Registrar::start(here, Box::new(move || vec![1, us]));
+        assert_eq!(registrar.owner(there), Some(us));
+        assert_eq!(registrar.owner(SocketAddr::new(here.ip(), 1)), None);
+        assert_eq!(Registrar::start(here, Box::new(Vec::new)).owner(there), None);
     }
 }

@@ -4,12 +4,13 @@
 //! they come. From an event's fourth request on the answer is 200, so that every storm ends.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{listen, owner};
+use super::listen;
+use super::owner::{Registrar, Senders};
 use crate::clock;
 use crate::produce::event::{Event, chance};
 use crate::trouble::{Doing, Result, locked};
@@ -71,9 +72,6 @@ pub struct Arrival {
     pub intact: bool,
 }
 
-/// Who may be sending; the dead are in it, too.
-pub type Senders = Arc<dyn Fn() -> Vec<u32> + Send + Sync>;
-
 /// A receiver that runs until the program ends.
 #[derive(Debug, Clone)]
 pub struct Receiver {
@@ -98,7 +96,8 @@ impl Receiver {
         let address = listener.local_addr().doing("start the receiver")?;
         let receiver = Self { address, seen: Arc::default() };
         let at_the_door = receiver.clone();
-        std::thread::spawn(move || at_the_door.accept(&listener, seed, &senders));
+        let registrar = Registrar::start(address, senders);
+        std::thread::spawn(move || at_the_door.accept(&listener, seed, &registrar));
         Ok(receiver)
     }
 
@@ -117,23 +116,25 @@ impl Receiver {
         locked(&self.seen).arrivals.len()
     }
 
-    fn accept(&self, listener: &TcpListener, seed: u64, senders: &Senders) {
+    fn accept(&self, listener: &TcpListener, seed: u64, registrar: &Registrar) {
         for stream in listener.incoming().flatten() {
-            let (receiver, senders) = (self.clone(), Arc::clone(senders));
-            std::thread::spawn(move || receiver.serve(&stream, seed, &senders));
+            let (receiver, registrar) = (self.clone(), registrar.clone());
+            std::thread::spawn(move || receiver.serve(&stream, seed, &registrar));
         }
     }
 
     /// Until the sender ends it, or an answer does.
-    fn serve(&self, stream: &TcpStream, seed: u64, senders: &Senders) {
+    fn serve(&self, stream: &TcpStream, seed: u64, registrar: &Registrar) {
         let _quick = stream.set_nodelay(true);
-        let by = stream.peer_addr().ok().and_then(|there| owner::owner(there, self.address, &senders()));
+        let by = stream.peer_addr().ok().and_then(|there| registrar.owner(there));
         let mut reader = BufReader::new(stream);
         while let Some(request) = read(&mut reader) {
             let intact = request.body == Event::new(seed, request.number).payload().as_bytes();
-            let answer = self.note(seed, &request, by, intact);
+            let (index, answer) = self.note(seed, &request, by, intact);
             clock::pause(Duration::from_millis(chance(seed, request.number, TAKES) % LONGEST_MS));
-            // An answer ends the connection of who connects for every request.
+            if has_left(stream) {
+                return self.correct(index);
+            }
             let said = match answer {
                 Answer::Ok => say(stream, "200 OK"),
                 Answer::Unavailable => say(stream, "503 Service Unavailable"),
@@ -144,20 +145,37 @@ impl Receiver {
                     false
                 }
             };
-            if !said || request.closes {
+            if !said {
                 return;
             }
         }
     }
 
-    fn note(&self, seed: u64, request: &Request, by: Option<u32>, intact: bool) -> Answer {
+    fn note(&self, seed: u64, request: &Request, by: Option<u32>, intact: bool) -> (usize, Answer) {
         let mut seen = locked(&self.seen);
         let times = seen.times.entry(request.number).or_default();
         let answer = Answer::drawn(seed, request.number, *times);
         *times += 1;
         let Request { number, attempt, .. } = *request;
         seen.arrivals.push(Arrival { number, attempt, at: clock::now(), by, answer, intact });
-        answer
+        (seen.arrivals.len() - 1, answer)
+    }
+
+    /// Whoever gave up before it was answered has heard nothing: a machine that is too busy is no sender's fault.
+    fn correct(&self, index: usize) {
+        if let Some(arrival) = locked(&self.seen).arrivals.get_mut(index) {
+            arrival.answer = Answer::Cut;
+        }
+    }
+}
+
+/// Whether the sender has ended the connection; one that waits has nothing to say.
+fn has_left(stream: &TcpStream) -> bool {
+    let looked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+    let back = stream.set_nonblocking(false);
+    match looked {
+        Ok(read) => read == 0 || back.is_err(),
+        Err(error) => error.kind() != ErrorKind::WouldBlock,
     }
 }
 
@@ -170,7 +188,6 @@ fn say(mut stream: &TcpStream, status: &str) -> bool {
 struct Request {
     number: u64,
     attempt: u32,
-    closes: bool,
     body: Vec<u8>,
 }
 
@@ -178,20 +195,19 @@ struct Request {
 fn read(reader: &mut impl BufRead) -> Option<Request> {
     let start = line(reader)?;
     let number = Event::number_in(start.split(' ').nth(1)?)?;
-    let (mut length, mut attempt, mut closes) = (0, 0, false);
+    let (mut length, mut attempt) = (0, 0);
     loop {
         let line = line(reader)?.to_ascii_lowercase();
         match line.split_once(':').map(|(name, value)| (name, value.trim())) {
             None if line.is_empty() => break,
             Some(("content-length", value)) => length = value.parse().ok()?,
-            Some(("connection", value)) => closes = value == "close",
             Some(("teimoso-attempt", value)) => attempt = value.parse().ok()?,
             _ => {}
         }
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Request { number, attempt, closes, body })
+    Some(Request { number, attempt, body })
 }
 
 fn line(reader: &mut impl BufRead) -> Option<String> {
@@ -208,11 +224,23 @@ mod tests {
 
     #[test]
     fn a_request_is_read_whole_or_not_at_all() {
-        let whole = b"POST /lane/3?n=17 HTTP/1.1\r\nTeimoso-Attempt: 2\r\nConnection: close\r\ncontent-length: 2\r\n\r\n{}";
-        let expected = Request { number: 17, attempt: 2, closes: true, body: b"{}".to_vec() };
+        let whole = b"POST /lane/3?n=17 HTTP/1.1\r\nTeimoso-Attempt: 2\r\ncontent-length: 2\r\n\r\n{}";
+        let expected = Request { number: 17, attempt: 2, body: b"{}".to_vec() };
         assert_eq!(read(&mut &whole[..]), Some(expected));
         assert_eq!(read(&mut &whole[..whole.len() - 1]), None);
         assert_eq!(read(&mut &b"GET / HTTP/1.1\r\n\r\n"[..]), None);
+    }
+
+    #[test]
+    fn a_sender_that_has_left_is_seen() {
+        let listener = listen().expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+        let (far, _) = listener.accept().expect("it connected");
+        assert!(!has_left(&far));
+        drop(near);
+        while !has_left(&far) {
+            std::thread::yield_now();
+        }
     }
 
     #[test]

@@ -9,17 +9,23 @@
 
 call('HDEL', META, '-')
 
-local records, order = {}, {}
+local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
+local records, order, order_old, adopted_here = {}, {}, {}, {}
 
 -- The key it had before, unless somebody else has it: then a new one.
 local function key_for(earlier)
-  if string.match(earlier, '^%x+$') and #earlier == 15 then
+  if #earlier == 15 and string.match(earlier, '^%x+[02468aceACE]$') then
     earlier = string.lower(earlier)
-    local last = call('HGET', META, 'last_key') or ''
-    local free = call('HEXISTS', EVENTS, earlier) == 0 and call('HEXISTS', DELIVERIES, key_after(earlier)) == 0
-    if free and earlier < last and not deliveries[key_after(earlier)] then return earlier, key_after(earlier) end
+    local free = not adopted_here[earlier] and call('HEXISTS', EVENTS, earlier) == 0
+    if free and earlier <= (last_key or '') then
+      order_old[#order_old + 1] = 0
+      order_old[#order_old + 1] = earlier
+      return earlier
+    end
   end
-  return next_key(), next_key()
+  local key = next_key()
+  order[#order + 1] = key
+  return key
 end
 
 local function lane_for(lane, origin)
@@ -35,7 +41,7 @@ local function lane_for(lane, origin)
     name = 'default\n'
     id = call('HGET', LANE_IDS, name)
   end
-  if id then return lane_of(id) end
+  if id then return lane_of(tonumber(id)) end
   id = call('HINCRBY', META, 'last_lane', 1)
   call('HSET', LANE_IDS, name, id)
   call('HSET', LANE_NAMES, id, name)
@@ -43,23 +49,28 @@ local function lane_for(lane, origin)
 end
 
 local function adopt(lane, origin, record, attempts, budget_from, first, why, earlier)
-  local event_key, key = key_for(earlier)
-  local l = lane_for(lane, origin)
-  local d = { key = key, state = attempts == 0 and PENDING or SCHEDULED, reason = 0, mode = 0, why = why,
-    recoveries = 0, flags = ADOPTED, attempts = attempts, budget_from = budget_from, due = now, first = first,
-    finished = 0, lane = l.id, nonce = NO_NONCE, event = event_key }
+  local key, l = key_for(earlier), lane_for(lane, origin)
+  adopted_here[key] = true
+  record = pack(EVENT, 2, 0, why, 0, ADOPTED, budget_from, now, l.id) .. record
+  records[#records + 1] = key
+  records[#records + 1] = record
+  l.kept = l.kept + 1
+  count('accepted', 1)
+  count('bytes', #record)
+  ring_bell = true
+  if attempts == 0 then
+    count('pending', 1)
+    enqueue(l, key .. pack('>I8', now))
+    say_due(l, now)
+    return place(l)
+  end
+  count('scheduled', 1)
+  local d = { key = key, state = SCHEDULED, reason = 0, mode = 0, why = why, recoveries = 0, flags = ADOPTED,
+    budget_from = budget_from, due = now, first = first, attempts = attempts, finished = 0, bytes = #record,
+    lane = l.id, nonce = NO_NONCE, last = '' }
   deliveries[key] = d
   touch(d)
-  count('accepted', 1)
-  count(STATE_NAMES[d.state], 1)
-  count('bytes', #record)
-  l.kept = l.kept + 1
-  records[#records + 1] = event_key
-  records[#records + 1] = record
-  order[#order + 1] = 0
-  order[#order + 1] = event_key
   push(l, now, key)
-  ring_bell = true
 end
 
 local arg = 5
@@ -76,6 +87,7 @@ for _ = 1, tonumber(ARGV[4]) do
   end
   arg = arg + 10
 end
-each_chunk(records, 2, function(...) call('HSET', EVENTS, ...) end)
-each_chunk(order, 2, function(...) call('ZADD', EVENT_ORDER, ...) end)
+write('HSET', EVENTS, records)
+write('RPUSH', EVENT_ORDER, order)
+write('ZADD', EVENT_ORDER_OLD, order_old)
 return finish()

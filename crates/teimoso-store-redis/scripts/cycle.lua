@@ -1,404 +1,211 @@
--- One round trip of a worker: settle, extend, recover, replay, take, claim. Removes first, adds second.
+-- The rest of a cycle: the claim of what was taken, the history's bounds, the answer.
 --
--- ARGV[4..9]   settlements, renewals, deliveries wanted (-1: no claim), free slots, slots held by this process,
---              lease in ms
--- ARGV[10..11] the claim's nonce (16 bytes), when its leases end (the caller's clock)
--- then         per settlement its fixed part, its attempt's record (may be empty), and the text with which it goes
---              back to the public keys (empty: it does not); per renewal its fixed part
+-- Answers  the bell, whether there is more to do than one script may, when to wake (-1: nothing waits), renewals that
+--          came too late by their place, lanes that were paused (name, until, why), per delivery its key,
+--          its record (empty: as its event says) and its event's record, then the clocks' difference, how far a clock
+--          went back, whether the public keys have something to adopt, and when the first that waits there is due (-1:
+--          none does)
 
-local CLAIMS, CLAIMS_BY_AGE = P .. 'claims', P .. 'claims_by_age'
-local SETTLEMENT = '>c15c16BBBBBBI4I4I8I8BI8I8I4'
-local RENEWAL = '>c15c16I8'
-local BATCH = 500
+local CLAIMS, LEASES = P .. 'claims', P .. 'leases'
+local claimed, answer = {}, {}
 
--- A write that frees memory, even when there is nothing to free, lets the rest of the script add at `maxmemory`.
-call('HDEL', META, '-')
+local NOT_TRIED = string.rep('\0', 20)
 
-local settlements, renewals, want = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
-local free, held, lease_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
-local nonce, lease_until = ARGV[10], tonumber(ARGV[11])
-local arg = 12
-will_claim = want >= 0
-
--- ---- settle
-
-local attempts = {}
-
--- Events that came in through the ready list wait and die where everybody can see them (S2.1).
-local function settle_in_public(d, next, due, text)
-  if text == '' or not has(d.flags, ADOPTED) or has(d.flags, WISHED_CANCEL) then return false end
-  if next == NEXT_SCHEDULED then
-    give_up_to_public(d)
-    call('ZADD', WAITING, due, text)
-    return true
-  end
-  if next ~= NEXT_DEAD then return false end
-  give_up_to_public(d)
-  call('RPUSH', BURIED, text)
-  return true
-end
-
-local function settle(fixed, record, text)
-  local key, by, next, reason, next_why, mode, why, recoveries, tried, budget_from, first, due, news, pause_until,
-    at, number = unpk(SETTLEMENT, fixed)
-  local d = delivery(key)
-  if not d or d.state ~= IN_FLIGHT or d.nonce ~= by then return end
-  end_lease(d)
-  local l = lane_of(d.lane)
-  if l then
-    l.answers = next == NEXT_DELIVERED and 1 or 0
-    release(l, news, ours(pause_until), ours(at))
-  end
-  d.mode, d.why, d.recoveries, d.attempts, d.budget_from, d.first = mode, why, recoveries, tried, budget_from, first
-  if settle_in_public(d, next, ours(due), text) then return end
-  if record ~= '' then
-    attempts[#attempts + 1] = key .. ':' .. string.format('%d', number)
-    attempts[#attempts + 1] = record
-  end
-  rest(d, next, reason, ours(due), next_why, ours(at))
-end
-
-for _ = 1, settlements do
-  settle(ARGV[arg], ARGV[arg + 1], ARGV[arg + 2])
-  arg = arg + 3
-end
-
--- ---- extend
-
-local lost, extended = {}, {}
-for index = 1, renewals do
-  local key, by, until_ms = unpk(RENEWAL, ARGV[arg])
-  arg = arg + 1
-  local d = delivery(key)
-  if d and d.state == IN_FLIGHT and d.nonce == by then
-    extended[#extended + 1] = ours(until_ms)
-    extended[#extended + 1] = key
-  else
-    lost[#lost + 1] = index - 1
-  end
-end
-
-local taken, answer, unfinished = {}, {}, 0
-
--- ---- recover
-
--- When no script ran for half a lease, Redis was away: workers that live get time to say so first.
-local function in_grace()
-  if clock_is_ours then return false end
-  if last_run and now - last_run > lease_ms / 2 then
-    call('HSET', META, 'grace', string.format('%d', now + lease_ms))
-    return true
-  end
-  return tonumber(call('HGET', META, 'grace') or '0') > now
-end
-
--- What was held when its process died or lost it: again, unless that may repeat what must not be, or it kills us.
-local function recover(key)
-  local d = delivery(key)
-  leases_gone[#leases_gone + 1] = key
-  if not d or d.state ~= IN_FLIGHT then return end
-  d.nonce = NO_NONCE
-  touch(d)
-  local l = lane_of(d.lane)
-  if l then release(l, NEUTRAL, 0, now) end
-  d.recoveries = math.min(d.recoveries + 1, 255)
-  if d.mode == AT_MOST_ONCE then return rest(d, NEXT_DEAD, REASON_AMBIGUOUS, 0, 0, now) end
-  if d.recoveries >= MAX_RECOVERIES then return rest(d, NEXT_DEAD, REASON_POISON, 0, 0, now) end
-  rest(d, NEXT_RELEASED, 0, 0, 0, now)
-end
-
-local function recover_expired()
-  local renewed = {}
-  for index = 2, #extended, 2 do renewed[extended[index]] = true end
-  local settled = {}
-  for _, key in ipairs(leases_gone) do settled[key] = true end
-  local expired = call('ZRANGEBYSCORE', LEASES, '-inf', now, 'LIMIT', 0, BATCH)
-  for _, key in ipairs(expired) do
-    if not renewed[key] and not settled[key] then recover(key) end
-  end
-  if #expired == BATCH then unfinished = 1 end
-end
-
--- ---- replay
-
--- version, state, filtered reason (0: any), since plus 1 and until plus 1 (0: open), rate, estimated, done, failed,
--- created, finished plus 1 (0: not)
-local JOB = '>BBBI8I8I4I8I8I8I8I8'
-local RUNNING, FINISHED = 0, 1
-
-local function run_job(id, room)
-  local raw = call('HGET', JOBS, id)
-  if not raw then
-    call('ZREM', JOBS_DUE, id)
-    return room
-  end
-  local version, state, reason, since, until_ms, rate, estimated, done, failed, created, finished = unpk(JOB, raw)
-  local turn = function() return created + math.ceil((done + failed) * 1000 / rate) end
-  local left = P .. 'job:' .. id
-  local ended = false
-  while room > 0 and turn() <= now do
-    local key = call('LPOP', left)
-    if not key then
-      ended = true
-      break
-    end
-    local d = delivery(key)
-    if d and d.state == DEAD then
-      renew(d)
-      done = done + 1
-    else
-      failed = failed + 1
-    end
-    room = room - 1
-  end
-  if ended or call('LLEN', left) == 0 then
-    state, finished = FINISHED, now + 1
-    call('ZREM', JOBS_DUE, id)
-  else
-    call('ZADD', JOBS_DUE, turn(), id)
-  end
-  call('HSET', JOBS, id,
-    pack(JOB, version, state, reason, since, until_ms, rate, estimated, done, failed, created, finished))
-  return room
-end
-
-local function run_replays()
-  local room = BATCH
-  for _, id in ipairs(call('ZRANGEBYSCORE', JOBS_DUE, '-inf', now, 'LIMIT', 0, 20)) do
-    room = run_job(id, room)
-    if room == 0 then
-      unfinished = 1
-      return
-    end
-  end
-end
-
--- ---- take
-
-local function ready_timers()
-  local ids = call('ZRANGEBYSCORE', TIMERS, '-inf', now, 'LIMIT', 0, BATCH)
-  for _, id in ipairs(ids) do
-    local l = lane_of(id)
-    if l then
-      put(l, NOWHERE)
-      place(l)
-    else
-      call('ZREM', TIMERS, id)
-    end
-  end
-  if #ids == BATCH then unfinished = 1 end
-end
-
-local function look_at_shares_again()
-  for _, id in ipairs(call('LPOP', SHARED, BATCH) or {}) do
-    local l = lane_of(id)
-    if l and l.place == SHARE then
-      l.place = NOWHERE
-      place(l)
-    end
-  end
-end
-
--- One entry of a lane whose turn it is; the lane then goes where it waits for its next turn.
-local function take_from(l, left)
-  local slots = left + held + #taken
-  local no_first, no_more = left < floor(slots / FIRST_PART), left < floor(slots / MORE_PART)
-  if not l.near then
-    load(l)
-    l.stale = false
-  end
-  local due = l.head
-  if not due then return end
-  if due > now or paused_until(l) > now then return place(l) end
-  if l.in_flight >= allowance(l) then return end
-  local share = floor((left + l.in_flight) / 2)
-  local scarce = no_more
-  if l.in_flight == 0 then scarce = no_first end
-  if l.in_flight >= math.max(share, 1) or (scarce and l.answers == 0) then return put(l, SHARE) end
-  local key = l.near[2 * l.at - 1]
-  l.at = l.at + 1
-  l.gone = l.gone or {}
-  table.insert(l.gone, key)
-  l.head = tonumber(l.near[2 * l.at] or '')
-  if not l.head and l.more then load(l) end
-  local d = delivery(key)
-  -- An entry without its delivery is what an operator left behind.
-  if d and d.state ~= IN_FLIGHT then
-    l.in_flight = l.in_flight + 1
-    taken[#taken + 1] = key
-  end
+-- What was read and is no more, or not to be had: an operator's work.
+local function leave(index)
+  local l = taken_of[index]
+  if not l then return end
+  l.in_flight = max(l.in_flight - 1, 0)
   place(l)
 end
 
--- The next application's turn: those in Redis first, then those that had one in this script.
-local own_turns, turns_drained = { first = 1 }, false
-local function next_turn()
-  if not turns_drained then
-    local application = call('LPOP', TURNS)
-    if application then return application end
-    turns_drained = true
+-- Its record with the lease, and whether it is more than its event says; nil when it cannot be had.
+local function lease(key, event)
+  local d, raw = deliveries[key], raws[key]
+  if d then
+    if d.state ~= PENDING and d.state ~= SCHEDULED then return nil end
+    d.nonce = nonce
+    go(d, IN_FLIGHT)
+    return print_delivery(d)
   end
-  local application = own_turns[own_turns.first]
-  if application then own_turns.first = own_turns.first + 1 end
-  return application
-end
-
-local function next_lane(application)
-  local ring = own_rings[application]
-  if not ring then
-    ring = { first = 1, in_redis = call('LLEN', ring_of(application)) }
-    own_rings[application] = ring
+  local record
+  if raw then
+    local state = byte(raw, 2)
+    if state ~= PENDING and state ~= SCHEDULED then return nil end
+    count(STATE_NAMES[state], -1)
+    record = '\2\1' .. sub(raw, 3, 47) .. nonce .. sub(raw, LAST_AT)
+  else
+    count('pending', -1)
+    record = '\2\1\0' .. sub(event, 2, 17) .. NOT_TRIED .. pack('>I4', #event) .. sub(event, 18, 21) .. nonce
   end
-  if ring.in_redis > 0 then
-    ring.in_redis = ring.in_redis - 1
-    return call('LPOP', ring_of(application))
-  end
-  local id = ring[ring.first]
-  if id then ring.first = ring.first + 1 end
-  return id
-end
-
-local function take_turns()
-  taking = true
-  local looks = 0
-  while #taken < want do
-    local application = next_turn()
-    if not application then break end
-    local id = next_lane(application)
-    local l = id and lane_of(id)
-    if l then
-      l.place = NOWHERE
-      take_from(l, math.max(free - #taken, 0))
-    end
-    local ring = own_rings[application]
-    if ring.in_redis > 0 or ring[ring.first] then own_turns[#own_turns + 1] = application end
-    looks = looks + 1
-    if looks == want + BATCH then
-      unfinished = 1
-      break
-    end
-  end
-  taking = false
-  for application, ring in pairs(own_rings) do
-    if ring[ring.first] then
-      for from = ring.first, #ring, CHUNK do
-        call('RPUSH', ring_of(application), unpack(ring, from, math.min(from + CHUNK - 1, #ring)))
-      end
-    end
-  end
-  for from = own_turns.first, #own_turns, CHUNK do
-    call('RPUSH', TURNS, unpack(own_turns, from, math.min(from + CHUNK - 1, #own_turns)))
-  end
-end
-
--- ---- claim
-
--- The leases a claim got whose answer was lost, with their full time again.
-local function repeat_claim(known)
-  for from = 1, #known, 15 do
-    local key = string.sub(known, from, from + 14)
-    local d = delivery(key)
-    if d and d.state == IN_FLIGHT and d.nonce == nonce then
-      taken[#taken + 1] = key
-      extended[#extended + 1] = ours(lease_until)
-      extended[#extended + 1] = key
-    end
-  end
+  count('in_flight', 1)
+  written[#written + 1] = key
+  written[#written + 1] = record
+  return raw and record or ''
 end
 
 local function lease_taken()
-  for _, key in ipairs(taken) do
-    local d = delivery(key)
-    d.nonce = nonce
-    go(d, IN_FLIGHT)
-    extended[#extended + 1] = ours(lease_until)
-    extended[#extended + 1] = key
+  local events, records = fetch(EVENTS, taken), fetch(DELIVERIES, later_taken)
+  for index, key in ipairs(later_taken) do
+    if raws[key] == nil then raws[key] = records[index] end
   end
-  if #taken > 0 then
-    call('HSET', CLAIMS, nonce, table.concat(taken))
-    call('ZADD', CLAIMS_BY_AGE, now, nonce)
-  end
-end
-
-local function forget_old_claims()
-  local old = call('ZRANGEBYSCORE', CLAIMS_BY_AGE, '-inf', now - 4 * lease_ms, 'LIMIT', 0, 4)
-  if #old > 0 then
-    call('ZREM', CLAIMS_BY_AGE, unpack(old))
-    call('HDEL', CLAIMS, unpack(old))
-  end
-end
-
--- What the caller needs of each delivery, and the names of their lanes.
-local function describe_taken()
-  local events, names, seen = {}, {}, {}
-  for index, key in ipairs(taken) do
-    local d = delivery(key)
-    events[#events + 1] = d.event
-    if not seen[d.lane] then
-      seen[d.lane] = true
-      names[#names + 1] = d.lane
-      names[#names + 1] = call('HGET', LANE_NAMES, d.lane) or ''
+  for index = 1, #taken do
+    local key, event = taken[index], events[index]
+    local record = event and lease(key, event)
+    if record then
+      claimed[#claimed + 1] = key
+      local at = #answer
+      answer[at + 1] = key
+      answer[at + 2] = record
+      answer[at + 3] = event
+    else
+      leave(index)
     end
-    answer[3 * index - 2], answer[3 * index - 1] = key, print_delivery(d)
   end
-  for from = 1, #events, CHUNK do
-    local found = call('HMGET', EVENTS, unpack(events, from, math.min(from + CHUNK - 1, #events)))
-    for index = 1, math.min(CHUNK, #events - from + 1) do answer[3 * (from + index - 1)] = found[index] end
-  end
-  return names
+  if #claimed == 0 then return end
+  call('HSET', CLAIMS, nonce, table.concat(claimed), nonce .. '#', #claimed)
+  call('ZADD', LEASES, lease_until, nonce)
 end
+
+-- The leases of a claim whose answer was lost, with their full time again.
+local function repeat_claim(known)
+  local keys, held_still = {}, {}
+  for from = 1, #known, 15 do keys[#keys + 1] = sub(known, from, from + 14) end
+  local events, records = fetch(EVENTS, keys), fetch(DELIVERIES, keys)
+  for index, key in ipairs(keys) do
+    if raws[key] == nil then raws[key] = records[index] end
+    local d = events[index] and delivery(key)
+    if d and d.state == IN_FLIGHT and d.nonce == nonce then
+      claimed[#claimed + 1] = key
+      held_still[#held_still + 1] = lease_until
+      held_still[#held_still + 1] = d.flags < RENEWED and nonce or key
+      local at = #answer
+      answer[at + 1] = key
+      answer[at + 2] = print_delivery(d)
+      answer[at + 3] = events[index]
+    end
+  end
+  write('ZADD', LEASES, held_still)
+end
+
+-- ---- history
+
+local function sweep()
+  local expunged, expunged_attempts = {}, {}
+
+  local function expunge_row(key, tries, bytes)
+    expunged[#expunged + 1] = key
+    expunged[key] = true
+    for number = 1, min(tries - 1, 1000) do expunged_attempts[#expunged_attempts + 1] = key .. ':' .. number end
+    count('bytes', -bytes)
+  end
+
+  -- What was delivered, past the bounds of age and number. Rows of what was replayed since are only passed over.
+  local function sweep_history(most)
+    local rows = call('LRANGE', P .. 'history', 0, most - 1)
+    local excess = #rows > 0 and call('LLEN', P .. 'history') - HISTORY_ROWS or 0
+    local swept = 0
+    for index, row in ipairs(rows) do
+      local tries, finished, bytes = unpk('>I4I8I4', row, 16)
+      if index > excess and finished + HISTORY_MS > now then break end
+      swept = index
+      if not is_ghost(row) then
+        expunge_row(sub(row, 1, 15), tries, bytes)
+        count('delivered', -1)
+        count('expunged', 1)
+      end
+    end
+    if swept > 0 then call('LTRIM', P .. 'history', swept, -1) end
+  end
+
+  local function sweep_cancelled(most)
+    local order, gone = P .. 'order:cancelled', {}
+    local oldest = call('ZRANGE', order, 0, most - 1)
+    local excess = #oldest > 0 and call('ZCARD', order) - HISTORY_ROWS or 0
+    for index, key in ipairs(oldest) do
+      local d = delivery(key)
+      if d and index > excess and d.finished + HISTORY_MS > now then break end
+      gone[index] = key
+      if d and d.state == CANCELLED then
+        expunge_row(key, d.attempts, d.bytes)
+        count('cancelled', -1)
+        count('expunged', 1)
+        d.gone = true
+        local l = lane_of(d.lane)
+        if l then l.kept = max(l.kept - 1, 0) end
+      end
+    end
+    write('ZREM', order, gone)
+  end
+
+  -- Events that nobody was to receive.
+  local function sweep_bare(most)
+    local gone = call('ZRANGEBYSCORE', P .. 'order:bare', '-inf', now - HISTORY_MS, 'LIMIT', 0, most)
+    for _, key in ipairs(gone) do expunge_row(key, 0, call('HSTRLEN', EVENTS, key)) end
+    write('ZREM', P .. 'order:bare', gone)
+  end
+
+  -- The order of events names at its beginning what is gone, and the odd one that outlives those after it: that goes
+  -- beside it, so that the list stays about as long as there are events.
+  local function trim_order()
+    local names = call('LRANGE', EVENT_ORDER, 0, #expunged + 20)
+    local gone_before = call('LLEN', EVENT_ORDER) + call('ZCARD', EVENT_ORDER_OLD) - call('HLEN', EVENTS)
+    local trimmed, old = 0, {}
+    for index, key in ipairs(names) do
+      if not expunged[key] and call('HEXISTS', EVENTS, key) == 1 then
+        if gone_before < 1000 then break end
+        old[#old + 1] = 0
+        old[#old + 1] = key
+      end
+      trimmed = index
+    end
+    if trimmed > 0 then call('LTRIM', EVENT_ORDER, trimmed, -1) end
+    write('ZADD', EVENT_ORDER_OLD, old)
+  end
+
+  sweep_history(min(2 * #history + 16, 400))
+  sweep_cancelled(8)
+  sweep_bare(8)
+  if #expunged == 0 then return end
+  write('HDEL', EVENTS, expunged)
+  write('HDEL', DELIVERIES, expunged)
+  write('HDEL', ATTEMPTS, expunged_attempts)
+  write('ZREM', EVENT_ORDER_OLD, expunged)
+  trim_order()
+end
+
+-- ---- the answer
 
 local function head_score(order) return tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge) end
 
-local function next_wake()
-  local wake = math.huge
-  for _, order in ipairs({ TIMERS, LEASES, JOBS_DUE, WAITING, TAKEN_UNTIL }) do
-    wake = math.min(wake, head_score(order))
+local function paused_lanes()
+  local found = {}
+  for _, pause in ipairs(paused) do
+    local name = call('HGET', LANE_NAMES, pause[1])
+    if name then
+      for _, value in ipairs({ name, pause[2] - shift, pause[3] }) do found[#found + 1] = value end
+    end
   end
-  if wake == math.huge then return -1 end
-  -- A score of somebody else's may be anything: seconds, or a fraction.
-  return math.max(floor(wake - shift), 0)
+  return found
 end
 
 local known = will_claim and call('HGET', CLAIMS, nonce)
-if will_claim then
-  if not in_grace() then recover_expired() end
-  run_replays()
-end
-each_chunk(leases_gone, 1, function(...) call('ZREM', LEASES, ...) end)
-each_chunk(attempts, 2, function(...) call('HSET', ATTEMPTS, ...) end)
 if known then
   repeat_claim(known)
 elseif will_claim then
-  ready_timers()
-  look_at_shares_again()
-  take_turns()
+  take()
   lease_taken()
-  forget_old_claims()
 end
-each_chunk(extended, 2, function(...) call('ZADD', LEASES, ...) end)
-if will_claim then
-  sweep(DELIVERED, 8)
-  sweep(CANCELLED, 4)
-  sweep_bare(4)
-end
-local names = describe_taken()
-local paused_lanes = {}
-for _, pause in ipairs(paused) do
-  local name = call('HGET', LANE_NAMES, pause[1])
-  if name then
-    for _, value in ipairs({ name, pause[2] - shift, pause[3] }) do paused_lanes[#paused_lanes + 1] = value end
-  end
-end
--- Whether the public keys have something to adopt, and when the first that waits there is due (-1: none does).
-local function ingress()
-  local waits = head_score(WAITING)
-  local some = call('LLEN', READY) > 0 or waits <= now or head_score(TAKEN_UNTIL) <= now
-  return some and 1 or 0, waits < math.huge and floor(waits) or -1
-end
-
+-- Every few milliseconds will do.
+if will_claim and (not last_run or floor(now / 16) ~= floor(last_run / 16)) then sweep() end
 local bell = finish()
-local adopt, waits = 0, -1
-if will_claim then adopt, waits = ingress() end
-return { bell, unfinished, will_claim and next_wake() or -1, lost, paused_lanes, names, answer, shift, rebased,
-  adopt, waits }
+local wake, adopt, waits = -1, 0, -1
+if will_claim then
+  local first, kept_until = head_score(WAITING), head_score(P .. 'taken_until')
+  if first < math.huge then waits = floor(first) end
+  if call('LLEN', ANYBODY .. 'prontos') > 0 or first <= now or kept_until <= now then adopt = 1 end
+  wake = min(first, kept_until, head_score(TIMERS), head_score(LEASES), head_score(P .. 'jobs_due'))
+  -- A score of somebody else's may be anything: seconds, or a fraction.
+  wake = wake < math.huge and max(floor(wake - shift), 0) or -1
+end
+return { bell, unfinished, wake, lost, paused_lanes(), answer, shift, rebased, adopt, waits }

@@ -7,6 +7,7 @@
 
 local JOB = '>BBBI8I8I4I8I8I8I8I8'
 local RUNNING, FINISHED, STOPPED = 0, 1, 2
+local JOBS, JOBS_DUE = P .. 'jobs', P .. 'jobs_due'
 
 local function start(prepared, raw)
   local version, state, reason, since, until_ms, rate = unpk(JOB, raw)

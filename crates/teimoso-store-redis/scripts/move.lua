@@ -13,7 +13,8 @@
 -- Answers  'remembered': per lane its name, why, until when, allowance, openings; the others: 1, or nothing when the
 --          store is not in the middle of this move
 
-local NAMES, NAMES_BY_AGE, IDS = P .. 'names', P .. 'names_by_age', P .. 'ids'
+local NAMES, NAMES_IN_TIME, IDS = P .. 'names', P .. 'names_in_time', P .. 'ids'
+local JOBS, JOBS_DUE = P .. 'jobs', P .. 'jobs_due'
 local NAME = '>c15c16I8I2'
 local arg = 5
 
@@ -26,22 +27,23 @@ end
 local function next_number() return tonumber(next_arg()) end
 
 local function lane_named(name)
-  local id = call('HGET', LANE_IDS, name)
+  local id = tonumber(call('HGET', LANE_IDS, name) or '')
   local l = id and lane_of(id)
   if l then return l, false end
   id = id or call('HINCRBY', META, 'last_lane', 1)
   call('HSET', LANE_IDS, name, id)
   call('HSET', LANE_NAMES, id, name)
-  return new_lane(tonumber(id), string.match(name, '^(.-)\n')), true
+  return new_lane(id, string.match(name, '^(.-)\n')), true
 end
 
 local function remembered()
   local found = {}
   for index = 5, #ARGV do
-    local l = lane_of(ARGV[index])
-    local name = l and (l.why > 0 or l.allowance > 0 or l.openings > 0) and call('HGET', LANE_NAMES, l.id)
+    local l = lane_of(tonumber(ARGV[index]))
+    local h = l and l.health
+    local name = h and (h.why > 0 or h.allowance > 0 or h.openings > 0) and call('HGET', LANE_NAMES, l.id)
     if name then
-      for _, value in ipairs({ name, l.why, l.why > 0 and l.not_before or 0, l.allowance, l.openings }) do
+      for _, value in ipairs({ name, h.why, h.why > 0 and h.not_before or 0, h.allowance, h.openings }) do
         found[#found + 1] = value
       end
     end
@@ -50,9 +52,9 @@ local function remembered()
 end
 
 local function is_used()
-  return call('HEXISTS', META, 'last_key') == 1 or call('HLEN', EVENTS) > 0 or call('HLEN', TAKEN) > 0
-    or call('LLEN', READY) > 0 or call('ZCARD', WAITING) > 0 or call('LLEN', BURIED) > 0
-    or tonumber(call('HGET', COUNTS, 'accepted') or '0') > 0
+  return last_key or call('HLEN', EVENTS) > 0 or call('HLEN', P .. 'taken') > 0
+    or call('LLEN', ANYBODY .. 'prontos') > 0 or call('ZCARD', WAITING) > 0 or call('LLEN', BURIED) > 0
+    or tonumber(call('HGET', P .. 'counts', 'accepted') or '0') > 0
 end
 
 local function origin(salt)
@@ -68,60 +70,78 @@ local function lanes_in()
   while arg <= #ARGV do
     local l, fresh = lane_named(next_arg())
     local why, until_ms, most, openings = next_number(), next_number(), next_number(), next_number()
-    if fresh then l.why, l.not_before, l.allowance, l.openings = why, until_ms, most, openings end
+    if fresh then
+      l.health = { why = why, openings = openings, allowance = most, failures = 0, successes = 0,
+        not_before = until_ms, first_failure = 0 }
+    end
   end
 end
 
-local attempts = {}
-
-local function delivery_in(event, known)
-  local key, name = key_after(event), next_arg()
+-- What its event's record begins with, for the caller to keep it; the last attempt goes with the delivery.
+local function delivery_in(key, record, known)
+  local name = next_arg()
   local state, reason, mode, why, recoveries = next_number(), next_number(), next_number(), next_number(), next_number()
   local tried, budget_from, due, began = next_number(), next_number(), next_number(), next_number()
-  local finished, records = next_number(), next_number()
+  local finished, records, last = next_number(), next_number(), ''
   for _ = 1, records do
-    local number, record = next_arg(), next_arg()
-    if not known then
+    local number, attempt = next_number(), next_arg()
+    if number == tried then
+      last = attempt
+    elseif not known then
       attempts[#attempts + 1] = key .. ':' .. number
-      attempts[#attempts + 1] = record
+      attempts[#attempts + 1] = attempt
     end
   end
-  if known then return end
+  if known then return nil end
   local l = lane_named(name)
+  local start = pack(EVENT, 2, mode, why, recoveries, 0, budget_from, due, l.id)
   local d = { key = key, state = state, reason = reason, mode = mode, why = why, recoveries = recoveries, flags = 0,
-    attempts = tried, budget_from = budget_from, due = due, first = began, finished = finished, lane = l.id,
-    nonce = NO_NONCE, event = event }
+    attempts = tried, budget_from = budget_from, due = due, first = began, finished = finished,
+    bytes = #start + #record, lane = l.id, nonce = NO_NONCE, last = last }
   deliveries[key] = d
   touch(d)
   count('accepted', 1)
   count(STATE_NAMES[state], 1)
-  l.kept = l.kept + 1
+  if state == DELIVERED then history[#history + 1] = history_row(d) else l.kept = l.kept + 1 end
   if state <= SCHEDULED then push(l, due, key) end
+  return start
+end
+
+-- The list is in order; what comes out of it stands beside it.
+local last_listed = nil
+local function list(key)
+  last_listed = last_listed or call('LINDEX', EVENT_ORDER, -1) or ''
+  if key > last_listed then
+    call('RPUSH', EVENT_ORDER, key)
+    last_listed = key
+  else
+    call('ZADD', EVENT_ORDER_OLD, 0, key)
+  end
 end
 
 local function events_in()
   while arg <= #ARGV do
     local key, record, began, has_delivery = next_arg(), next_arg(), next_number(), next_arg() == '1'
     local known = call('HEXISTS', EVENTS, key) == 1
+    local start = pack(EVENT, 2, 0, 0, 0, 0, 0, 0, 0)
+    if has_delivery then start = delivery_in(key, record, known) end
     if not known then
-      call('HSET', EVENTS, key, record)
-      call('ZADD', EVENT_ORDER, 0, key)
-      count('bytes', #record)
-      if not has_delivery then call('ZADD', BARE, began, key) end
+      call('HSET', EVENTS, key, start .. record)
+      list(key)
+      count('bytes', #start + #record)
+      if not has_delivery then call('ZADD', P .. 'order:bare', began, key) end
     end
-    if has_delivery then delivery_in(key, known) end
   end
-  each_chunk(attempts, 2, function(...) call('HSET', ATTEMPTS, ...) end)
 end
 
 local function names_in()
   while arg <= #ARGV do
     local name, key, fingerprint, until_ms, id = next_arg(), next_arg(), next_arg(), next_number(), next_arg()
     if until_ms > now then
-      local made = call('HEXISTS', DELIVERIES, key_after(key))
+      local made = call('HEXISTS', DELIVERIES, key)
       call('HSET', NAMES, name, pack(NAME, key, fingerprint, until_ms, made) .. id)
-      call('ZADD', NAMES_BY_AGE, until_ms, name)
-      local by_id = string.sub(name, 1, 1) == 'i' and string.match(name, '\n(.*)$')
+      call('RPUSH', NAMES_IN_TIME, pack('>I8', until_ms) .. name)
+      local by_id = sub(name, 1, 1) == 'i' and string.match(name, '\n(.*)$')
       local known = by_id and call('HGET', IDS, by_id)
       if by_id and (not known or unpk('>c15I8', known) <= key) then
         call('HSET', IDS, by_id, pack('>c15I8', key, until_ms))
@@ -134,7 +154,7 @@ local function job_in()
   local key, record, prepared = next_arg(), next_arg(), next_arg()
   call('HSET', JOBS, key, record)
   -- Its second byte is the state; zero is running.
-  if string.byte(record, 2) ~= 0 then return end
+  if byte(record, 2) ~= 0 then return end
   call('DEL', P .. 'job:' .. key)
   if prepared ~= '' and call('EXISTS', P .. prepared) == 1 then
     call('RENAME', P .. prepared, P .. 'job:' .. key)
@@ -147,8 +167,7 @@ local function end_of_it()
   local expunged, last = next_number(), next_arg()
   count('expunged', expunged)
   count('accepted', expunged)
-  local known = call('HGET', META, 'last_key') or ''
-  if last > known then call('HSET', META, 'last_key', last) end
+  if last > (last_key or '') then call('HSET', META, 'last_key', last) end
   call('HDEL', META, 'importing')
 end
 

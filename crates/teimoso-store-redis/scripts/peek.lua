@@ -15,6 +15,8 @@ if last_run and now - last_run > NOTED_EVERY_MS and now - last_run <= OUTAGE_MS 
   call('HSET', META, 'now', string.format('%d', now))
 end
 
-local ingress = call('LLEN', READY) > 0 or head_is_due(WAITING) or head_is_due(TAKEN_UNTIL)
-local due = call('LLEN', TURNS) > 0 or head_is_due(TIMERS) or head_is_due(LEASES) or head_is_due(JOBS_DUE)
-return { tonumber(call('GET', BELL) or '0'), ingress and 1 or 0, due and 1 or 0, call('HGET', META, 'salt') }
+local ingress = call('LLEN', ANYBODY .. 'prontos') > 0 or head_is_due(WAITING)
+  or head_is_due(P .. 'taken_until')
+local due = call('LLEN', P .. 'turns') > 0 or head_is_due(P .. 'timers') or head_is_due(P .. 'leases')
+  or head_is_due(P .. 'jobs_due')
+return { tonumber(call('GET', P .. 'bell') or '0'), ingress and 1 or 0, due and 1 or 0, call('HGET', META, 'salt') }

@@ -6,6 +6,11 @@
 
 call('HDEL', META, '-')
 
+-- The keys of anybody, and what was taken from them and not yet adopted: token to bytes, and when each is anybody's
+-- again.
+local READY = ANYBODY .. 'prontos'
+local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
+
 local token, wanted, most_bytes, lease_ms = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local entries, bytes = {}, 0
 

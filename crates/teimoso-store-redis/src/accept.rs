@@ -1,16 +1,16 @@
 //! Acceptance: many requests' events in one script, answered when they are as durable as was asked for.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Value, cmd};
 use teimoso_delivery::model::{DeliveryState, EventId, Millis, NewEvent};
-use teimoso_delivery::store::{Accepted, Rejection, StoreError, StoreErrorKind, key_digest};
+use teimoso_delivery::store::{Accepted, Rejection, StoreError, StoreErrorKind};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use crate::codec;
+use crate::codec::{self, named};
 use crate::options::Durability;
 use crate::reply::{array, exactly, some_bytes, some_number, unexpected};
 use crate::scripts::{ACCEPT, Call};
@@ -79,6 +79,7 @@ fn hand_out(answers: Answers, replies: Vec<(usize, oneshot::Sender<Answers>)>) {
 }
 
 async fn accept_all(shared: &Shared, batch: Vec<NewEvent>) -> Answers {
+    shared.survey.sound()?;
     let mut answers = Vec::with_capacity(batch.len());
     let mut left = batch.as_slice();
     while !left.is_empty() {
@@ -105,32 +106,72 @@ async fn accept_chunk(
     chunk: &[NewEvent],
 ) -> Result<Vec<Result<Accepted, Rejection>>, StoreError> {
     let mut call = shared.call(&ACCEPT);
-    call.number(chunk.len() as u64).number(u8::from(shared.found.carries_at_most_once()));
-    chunk.iter().for_each(|event| add(&mut call, event));
+    call.number(chunk.len() as u64).number(u8::from(shared.survey.found().carries_at_most_once()));
+    add_all(&mut call, chunk);
     let [rung, answers] = exactly::<2>(shared.accepts.call(&call).await?)?;
-    let answers =
-        array(answers)?.into_iter().map(|answer| read(answer, shared)).collect::<Result<Vec<_>, _>>()?;
     shared.wake.hear(bell(&rung)?);
-    if answers.len() == chunk.len() { Ok(answers) } else { Err(unexpected()) }
+    let answers = array(answers)?;
+    if answers.len() != chunk.len() {
+        return Err(unexpected());
+    }
+    chunk.iter().zip(answers).map(|(event, answer)| read(event, answer, shared)).collect()
 }
 
-fn add(call: &mut Call, event: &NewEvent) {
-    let named = match &event.id {
-        Some(EventId::Named(text)) => &**text,
-        _ => "",
-    };
-    // A digest: it is as short as can be, and another store's names can be compared with it.
-    let key = event.idempotency_key.as_ref();
-    let key = key.map(|key| codec::hex(&key_digest(&event.application, key.as_str())));
-    call.arg(event.application.as_str()).arg(named).arg(key.unwrap_or_default()).arg(event.fingerprint);
-    call.number(event.mode.tag());
-    let to = event.destination.as_ref();
-    call.arg(to.map_or("", |to| &*to.lane)).arg(to.map_or("", |to| &*to.origin));
-    call.number(event.deliver_at.map_or(-1, |at| i128::from(at.get())));
-    call.arg(codec::encode_event(event));
+/// Where an event goes; most events of a call share one with others.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct Place<'a> {
+    application: &'a str,
+    lane: &'a str,
+    origin: &'a str,
 }
 
-fn read(answer: Value, shared: &Shared) -> Result<Result<Accepted, Rejection>, StoreError> {
+impl<'a> Place<'a> {
+    fn of(event: &'a NewEvent) -> Self {
+        let to = event.destination.as_ref();
+        Self {
+            application: event.application.as_str(),
+            lane: to.map_or("", |to| &*to.lane),
+            origin: to.map_or("", |to| &*to.origin),
+        }
+    }
+}
+
+/// The places, each once, then the events.
+fn add_all(call: &mut Call, chunk: &[NewEvent]) {
+    let (mut places, mut numbers) = (Vec::new(), HashMap::new());
+    let mut place_of = Vec::with_capacity(chunk.len());
+    for event in chunk {
+        let place = Place::of(event);
+        let number = *numbers.entry(place).or_insert_with(|| {
+            places.push(place);
+            places.len()
+        });
+        place_of.push(u16::try_from(number).unwrap_or(u16::MAX));
+    }
+    call.number(places.len() as u64);
+    call.number(chunk.iter().filter(|event| codec::is_named(event)).count() as u64);
+    for Place { application, lane, origin } in places {
+        call.arg(application).arg(lane).arg(origin);
+    }
+    for (event, place) in chunk.iter().zip(place_of) {
+        call.arg(codec::acceptance(event, place)).arg(codec::encode_event(event));
+    }
+}
+
+/// A chunk has no more places than a number of two bytes can tell apart.
+const _: () = assert!(MOST_EVENTS < u16::MAX as usize, "a place has a number");
+
+fn read(event: &NewEvent, answer: Value, shared: &Shared) -> Result<Result<Accepted, Rejection>, StoreError> {
+    let ids = shared.ids();
+    let id =
+        |named: Option<&str>, key| named.map_or_else(|| ids.event(key), |text| EventId::Named(text.into()));
+    if let Value::BulkString(key) = &answer {
+        let key = codec::parse_key(key).map_err(|_| unexpected())?;
+        let deliveries = event.destination.iter().map(|_| (shared.delivery_id(key), DeliveryState::Pending));
+        let accepted =
+            Accepted { event: id(named(event), key), deliveries: deliveries.collect(), replayed: false };
+        return Ok(Ok(accepted));
+    }
     let mut values = array(answer)?.into_iter();
     let mut next = || values.next().ok_or_else(unexpected);
     match some_number(&next()?)? {
@@ -140,20 +181,16 @@ fn read(answer: Value, shared: &Shared) -> Result<Result<Accepted, Rejection>, S
         4 => return Ok(Err(Rejection::TooManyLanes)),
         _ => {}
     }
-    let ids = shared.ids();
     let key = codec::parse_key(&some_bytes(next()?)?).map_err(|_| unexpected())?;
     let named = some_bytes(next()?)?;
     let named = std::str::from_utf8(&named).map_err(|_| unexpected())?;
-    let replayed = some_number(&next()?)? == 1;
-    let event = if named.is_empty() { ids.event(key) } else { EventId::Named(named.into()) };
     let mut deliveries = Vec::new();
-    let mut standing = array(next()?)?.into_iter();
-    while let (Some(key), Some(state)) = (standing.next(), standing.next()) {
-        let key = codec::parse_key(&some_bytes(key)?).map_err(|_| unexpected())?;
+    if let Some(state) = values.next() {
         let state = u8::try_from(some_number(&state)?).ok().and_then(DeliveryState::from_tag);
-        deliveries.push((ids.delivery(key), state.ok_or_else(unexpected)?));
+        deliveries.push((shared.delivery_id(key), state.ok_or_else(unexpected)?));
     }
-    Ok(Ok(Accepted { event, deliveries, replayed }))
+    let event = id(Some(named).filter(|named| !named.is_empty()), key);
+    Ok(Ok(Accepted { event, deliveries, replayed: true }))
 }
 
 /// Waits for the level on the connection that wrote, and compares what came: never a 202 for less.
@@ -177,7 +214,7 @@ async fn confirm(shared: &Shared) -> Result<(), StoreError> {
             }
         }
         // Its answer came after the fsync.
-        Durability::Disk if shared.found.syncs_always() => {}
+        Durability::Disk if shared.survey.found().syncs_always() => {}
         Durability::Disk => {
             let mut command = cmd("WAITAOF");
             command.arg(1).arg(0).arg(wait);

@@ -1,8 +1,8 @@
 //! What a cycle answered: leases with their events, lanes that were paused, when to wake.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use redis::Value;
 use teimoso_delivery::model::{DeliveryId, Key, Lease, Millis, Nonce, PauseWhy, Progress};
 use teimoso_delivery::store::{
@@ -10,8 +10,8 @@ use teimoso_delivery::store::{
 };
 
 use crate::codec::{self, DeliveryRecord, Unreadable};
-use crate::ingress::Held;
-use crate::reply::{array, bytes, exactly, natural, some_bytes, some_number};
+use crate::ingress::{self, Held};
+use crate::reply::{array, exactly, natural, some_bytes, some_number};
 use crate::shared::Shared;
 
 /// Everything a cycle answers.
@@ -24,6 +24,10 @@ pub(crate) struct Answer {
     pub(crate) paused: Vec<LanePause>,
     pub(crate) claim: Claim,
     pub(crate) unusable: Vec<Unusable>,
+    /// The records of the claim, under their leases.
+    pub(crate) held: Vec<(LeaseRef, DeliveryRecord)>,
+    /// How far Redis' clock is ahead of ours, in ms.
+    pub(crate) shift: i64,
     /// What of the claim goes back to the public keys when it waits or dies.
     pub(crate) adopted: Vec<(LeaseRef, Arc<Held>)>,
     /// The public keys have something to adopt.
@@ -66,8 +70,8 @@ impl Answer {
         shared: &Shared,
         request: Option<&ClaimRequest>,
     ) -> Result<Self, StoreError> {
-        let [bell, unfinished, wake, lost, paused, names, taken, shift, rebased, ingress, waits] =
-            exactly::<11>(value)?;
+        let [bell, unfinished, wake, lost, paused, taken, shift, rebased, ingress, waits] =
+            exactly::<10>(value)?;
         let shift = some_number(&shift)?;
         let mut answer = Self {
             bell: some_number(&bell)?,
@@ -79,53 +83,48 @@ impl Answer {
                 wake_at: u64::try_from(some_number(&wake)?).ok().map(Millis::new),
             },
             unusable: Vec::new(),
+            held: Vec::new(),
+            shift,
             adopted: Vec::new(),
             ingress: some_number(&ingress)? != 0,
             waits: some_number(&waits)?,
             rebased: natural(&rebased)?,
         };
         if let Some(request) = request {
-            let lanes = lane_names(array(names)?)?;
             let mut taken = array(taken)?.into_iter();
             while let (Some(key), Some(record), Some(event)) = (taken.next(), taken.next(), taken.next()) {
-                answer.take_in(Taken { key, record, event }, &lanes, shared, request.nonce, shift)?;
+                answer.take_in(Taken { key, record, event }, shared, request.nonce)?;
             }
         }
         Ok(answer)
     }
 
-    fn take_in(
-        &mut self,
-        taken: Taken,
-        lanes: &HashMap<u32, Arc<str>>,
-        shared: &Shared,
-        nonce: Nonce,
-        shift: i64,
-    ) -> Result<(), StoreError> {
+    fn take_in(&mut self, taken: Taken, shared: &Shared, nonce: Nonce) -> Result<(), StoreError> {
         let (key, record) = (some_bytes(taken.key)?, some_bytes(taken.record)?);
+        let event = some_bytes(taken.event)?;
         // A key or a record that cannot be read names no lease that could be given back: it ends by itself.
-        let Ok((key, record)) = read_record(&key, &record) else { return Ok(()) };
-        let delivery = shared.ids().delivery(key);
-        let event = bytes(taken.event)?.ok_or(Unreadable);
-        let event = event.and_then(|event| codec::decode_event(&event, record.event, shared.ids()));
+        let Ok((key, record)) = read_record(&key, &record, &event, nonce) else { return Ok(()) };
+        let delivery = shared.delivery_id(key);
+        let event = codec::decode_event(&event, key, shared.ids());
         let usable = event.ok().and_then(|(event, raw)| Some((event.url.clone()?, event, raw)));
         let Some((url, event, raw)) = usable else {
             self.unusable.push(Unusable { delivery, nonce, progress: record.progress });
             return Ok(());
         };
         if let Some(raw) = raw {
-            let held = Held { raw, event: record.event, id: event.id.clone() };
+            let held = Held { raw, event: key, id: event.id.clone() };
             self.adopted.push((LeaseRef { delivery, nonce }, Arc::new(held)));
         }
-        let due = record.due.get().saturating_add_signed(shift.saturating_neg());
+        let due = record.due.get().saturating_add_signed(self.shift.saturating_neg());
         self.claim.taken.push(Claimed {
             lease: Lease::grant(delivery, nonce),
-            lane: lanes.get(&record.lane).cloned().unwrap_or_else(|| url.clone()),
+            lane: ingress::lane_of(&url).0.into(),
             event: Arc::new(event),
             url,
             progress: record.progress,
             due: Millis::new(due),
         });
+        self.held.push((LeaseRef { delivery, nonce }, record));
         Ok(())
     }
 }
@@ -136,17 +135,18 @@ struct Taken {
     event: Value,
 }
 
-fn read_record(key: &[u8], record: &[u8]) -> Result<(Key, DeliveryRecord), Unreadable> {
-    Ok((codec::parse_key(key)?, DeliveryRecord::decode(record)?))
-}
-
-fn lane_names(names: Vec<Value>) -> Result<HashMap<u32, Arc<str>>, StoreError> {
-    let mut found = HashMap::new();
-    let mut names = names.into_iter();
-    while let (Some(lane), Some(name)) = (names.next(), names.next()) {
-        found.insert(natural(&lane)?, address(&some_bytes(name)?));
-    }
-    Ok(found)
+/// A first claim has no record of its own in the answer: the event says it.
+fn read_record(
+    key: &[u8],
+    record: &Bytes,
+    event: &[u8],
+    nonce: Nonce,
+) -> Result<(Key, DeliveryRecord), Unreadable> {
+    let record = match record.is_empty() {
+        true => DeliveryRecord::claimed_first(event, nonce),
+        false => DeliveryRecord::decode(record),
+    };
+    Ok((codec::parse_key(key)?, record?))
 }
 
 fn pauses(values: Vec<Value>) -> Result<Vec<LanePause>, StoreError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use redis::{Value, cmd, pipe};
 use teimoso_delivery::model::{DeliveryId, DeliveryState, Key, ReplayId};
 use teimoso_delivery::store::{
@@ -27,7 +28,7 @@ enum Outcome {
 }
 
 async fn order(shared: &Shared, what: &str, id: DeliveryId) -> Result<Outcome, StoreError> {
-    let Some(key) = shared.ids().delivery_key(id) else { return Ok(Outcome::Unknown) };
+    let Some(key) = shared.key_of(id) else { return Ok(Outcome::Unknown) };
     let mut call = shared.call(&ORDER);
     call.arg(what).arg(key_text(key));
     let [rung, outcome, state] = exactly::<3>(shared.reads.call(&call).await?)?;
@@ -134,7 +135,8 @@ pub(crate) async fn gather(
 
 fn takes(filter: &ReplayFilter, key: &[u8], record: &Value) -> bool {
     let Value::BulkString(record) = record else { return false };
-    let (Ok(key), Ok(record)) = (codec::parse_key(key), DeliveryRecord::decode(record)) else { return false };
+    let record = DeliveryRecord::decode(&Bytes::copy_from_slice(record));
+    let (Ok(key), Ok(record)) = (codec::parse_key(key), record) else { return false };
     record.reason.is_some_and(|reason| filter.takes(reason, key.at()))
 }
 

@@ -4,10 +4,10 @@
 //! One task, one cycle at a time. While Redis is away, settlements are kept and sent again for ever; a claim is told
 //! once, and the next one asks under the old nonce first, so that no lease is stranded.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use teimoso_delivery::model::{DeadReason, Key, Millis, Nonce};
+use teimoso_delivery::model::{DeadReason, DeliveryId, Key, Millis, Nonce};
 use teimoso_delivery::store::{
     Claim, ClaimRequest, LEASE, LanePause, LeaseRef, Next, Settlement, StoreError,
 };
@@ -15,9 +15,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 use crate::claimed::{Answer, Unusable};
-use crate::codec::{self, nonce_bytes};
+use crate::codec::{self, key_text, nonce_bytes};
 use crate::ingress;
-use crate::link::{Failure, Trouble};
+use crate::link::Failure;
 use crate::scripts::{CYCLE, Call};
 use crate::shared::Shared;
 
@@ -55,9 +55,8 @@ impl Turn {
             Op::Settle(batch, reply)
                 if self.settlements.is_empty() || self.settlements.len() + batch.len() <= BATCH =>
             {
-                let ids = shared.ids();
                 let known =
-                    batch.into_iter().filter_map(|one| Some((ids.delivery_key(one.lease.delivery())?, one)));
+                    batch.into_iter().filter_map(|one| Some((shared.key_of(one.lease.delivery())?, one)));
                 self.settlements.extend(known);
                 self.settled.push(reply);
                 None
@@ -91,18 +90,45 @@ impl Turn {
         call.number(shared.held(shared.clock.now()) as u64).number(LEASE.as_millis() as u64);
         call.arg(request.map_or(Vec::new(), |request| nonce_bytes(request.nonce).to_vec()));
         call.number(request.map_or(0, |request| request.lease_until.get()));
-        for (key, settlement) in &self.settlements {
-            call.arg(codec::settlement(*key, settlement));
-            call.arg(settlement.record.as_deref().map_or(Vec::new(), codec::encode_attempt));
-            let held = shared.adopted(LeaseRef::from(&settlement.lease));
-            call.arg(ingress::text_for(settlement, held.as_ref()));
+        self.add_settlements(&mut call, shared);
+        for (lease, _) in &self.renewals {
+            call.arg(key_or_none(shared, lease.delivery));
         }
-        let ids = shared.ids();
         for (lease, until) in &self.renewals {
-            let key = ids.delivery_key(lease.delivery).unwrap_or_else(|| Key::first_at(Millis::default()));
-            call.arg(codec::renewal(key, lease, *until));
+            call.arg(codec::renewal(lease, *until));
         }
         call
+    }
+
+    /// The lanes that are settled, the keys, the settlements.
+    fn add_settlements(&self, call: &mut Call, shared: &Shared) {
+        let leases = shared.leases();
+        let held = |settlement: &Settlement| leases.get(&LeaseRef::from(&settlement.lease));
+        let mut lanes: Vec<u32> =
+            self.settlements.iter().filter_map(|(_, one)| Some(held(one)?.record.lane)).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        call.number(lanes.len() as u64);
+        for lane in lanes {
+            call.number(lane);
+        }
+        let mut seen = HashMap::with_capacity(self.settlements.len());
+        for (key, _) in &self.settlements {
+            *seen.entry(*key).or_insert(0) += 1;
+            call.arg(key_text(*key));
+        }
+        for (key, settlement) in &self.settlements {
+            call.arg(match held(settlement) {
+                // What is settled twice in one call takes the way that looks at what the first one did.
+                Some(held) if is_plain(settlement) && seen.get(key) == Some(&1) => {
+                    codec::delivered(settlement, &held.record, shared.at_redis(settlement.at))
+                }
+                held => {
+                    let adopted = held.and_then(|held| held.adopted.as_ref());
+                    codec::settlement(settlement, &ingress::text_for(settlement, adopted))
+                }
+            });
+        }
     }
 
     /// Redis is away: what does not bear waiting is told so.
@@ -124,6 +150,16 @@ impl Turn {
             drop(reply.send(Err(error.clone())));
         }
     }
+}
+
+/// What most attempts come to.
+fn is_plain(settlement: &Settlement) -> bool {
+    settlement.next == Next::Delivered && settlement.record.is_some()
+}
+
+/// A key that nothing has, for what we never gave out.
+fn key_or_none(shared: &Shared, delivery: DeliveryId) -> String {
+    key_text(shared.key_of(delivery).unwrap_or_else(|| Key::first_at(Millis::default())))
 }
 
 /// The task.
@@ -217,10 +253,10 @@ impl Cycles {
     }
 
     async fn failed(&mut self, mut turn: Turn, failure: Failure) -> Option<Turn> {
-        let away = matches!(failure.trouble, Trouble::Away | Trouble::Full);
+        let comes_back = failure.trouble.comes_back();
         let error = StoreError::from(failure);
         self.shared.note(Some(error.clone()));
-        if !away {
+        if !comes_back {
             turn.fail(&error);
             return None;
         }
@@ -244,6 +280,7 @@ impl Cycles {
         if answer.rebased > 0 {
             shared.clock_went_back(answer.rebased);
         }
+        shared.note_shift(answer.shift);
         shared.let_go(turn.settlements.iter().map(|(_, settlement)| LeaseRef::from(&settlement.lease)));
         let mut pauses = Some(answer.paused);
         for reply in turn.settled {
@@ -263,8 +300,7 @@ impl Cycles {
         } else {
             self.shared.wake.hear(answer.bell);
         }
-        let taken = answer.claim.taken.iter().map(|claimed| LeaseRef::from(&claimed.lease));
-        self.shared.hold(taken, request.lease_until, answer.adopted);
+        self.shared.hold(answer.held, request.lease_until, answer.adopted);
         self.bury(answer.unusable);
         if let Err(Ok(claim)) = reply.send(Ok(answer.claim)) {
             // Nobody waits for it any more: given back at once instead of at the end of the leases.

@@ -1,15 +1,23 @@
-//! What the server is and keeps, found out at start: version, role, append-only file, fsync, eviction, replicas.
+//! What the server is and keeps, found out at start and looked at again with every connection: version, role,
+//! append-only file, fsync, eviction, replicas.
 //!
 //! A managed server may hide its configuration: what is unknown is said to be, and promises nothing.
 
-use redis::{Cmd, Value, cmd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::error::OpenError;
+use redis::{Cmd, Value, cmd};
+use teimoso_delivery::store::{StoreError, StoreErrorKind};
+
+use crate::error::{OpenError, OpenErrorKind};
 use crate::link::{Failure, Link, Trouble};
 use crate::options::{Durability, Options};
+use crate::shared::Shared;
 
 /// Oldest version: LPOP with a count.
 const OLDEST: (u32, u32) = (6, 2);
+const STANDALONE: &str = "standalone";
+const CLUSTER: &str = "cluster";
 /// WAITAOF.
 const WITH_WAITAOF: (u32, u32) = (7, 2);
 
@@ -26,8 +34,10 @@ pub struct Found {
     pub fsync: Option<String>,
     /// The eviction policy; `None` when the server does not say.
     pub eviction: Option<String>,
-    /// Replicas connected at start.
+    /// Replicas connected when it was asked.
     pub replicas: u32,
+    /// `standalone`, `cluster` or `sentinel`, as it says it.
+    pub mode: String,
 }
 
 impl Found {
@@ -57,6 +67,7 @@ impl Found {
             fsync: config("appendfsync").await?.filter(|_| append_only == Some(true)),
             eviction: field("maxmemory_policy").or(config("maxmemory-policy").await?),
             replicas: field("connected_slaves").and_then(|value| value.parse().ok()).unwrap_or(0),
+            mode: field("redis_mode").unwrap_or_else(|| STANDALONE.to_owned()),
         })
     }
 
@@ -98,41 +109,54 @@ impl Found {
         self.syncs_always() && self.replicas == 0
     }
 
+    /// Refuses a server that the address is not meant for.
+    pub(crate) fn check_mode(&self, is_cluster: bool) -> Result<(), OpenError> {
+        let sentence = match self.mode.as_str() {
+            CLUSTER if !is_cluster => "this redis is a node of a Cluster; name it redis+cluster://",
+            "sentinel" => "this is a sentinel; name it redis+sentinel://host/master",
+            _ => return Ok(()),
+        };
+        Err(OpenError::new(OpenErrorKind::Unsuitable, sentence))
+    }
+
     /// Refuses what would lose deliveries unless it was asked for in so many words.
     pub(crate) fn check(&self, options: &Options) -> Result<(), OpenError> {
+        let refused = |kind, sentence: String| Err(OpenError::new(kind, sentence));
         if !self.is_at_least(OLDEST) {
-            return Err(OpenError::refused(format!(
-                "redis {} is too old; teimoso needs {}.{} or newer",
-                self.version, OLDEST.0, OLDEST.1
-            )));
+            let needed = format!("teimoso needs {}.{} or newer", OLDEST.0, OLDEST.1);
+            return refused(
+                OpenErrorKind::Unsuitable,
+                format!("redis {} is too old; {needed}", self.version),
+            );
         }
         if !self.is_master {
-            return Err(OpenError::refused(
-                "this redis is a replica, which takes no writes; name its master",
-            ));
+            let sentence = "this redis is a replica, which takes no writes; name its master";
+            return refused(OpenErrorKind::Unsuitable, sentence.to_owned());
         }
         if let Some(policy) = self.eviction.as_deref().filter(|policy| policy.starts_with("allkeys-"))
             && !options.allow_eviction
         {
-            return Err(OpenError::refused(format!(
+            let sentence = format!(
                 "redis evicts any key when memory is short (maxmemory-policy {policy}), deliveries among them; \
                  set it to noeviction, or allow it explicitly"
-            )));
+            );
+            return refused(OpenErrorKind::Evicting, sentence);
         }
         if self.append_only == Some(false) && !options.allow_volatile {
-            return Err(OpenError::refused(
-                "redis keeps no append-only file, so its restart loses deliveries; set appendonly yes, or allow it \
-                 explicitly",
-            ));
+            let sentence = "redis keeps no append-only file, so its restart loses deliveries; set appendonly yes, or \
+                            allow it explicitly";
+            return refused(OpenErrorKind::Volatile, sentence.to_owned());
         }
         match options.durability {
-            Some(level) if !self.offers(level) => Err(OpenError::refused(format!(
-                "this redis cannot give the durability `{}`: it needs appendonly yes and appendfsync always, or \
-                 version {}.{}",
-                level.name(),
-                WITH_WAITAOF.0,
-                WITH_WAITAOF.1
-            ))),
+            Some(level) if !self.offers(level) => {
+                let needed = format!("or version {}.{}", WITH_WAITAOF.0, WITH_WAITAOF.1);
+                let sentence = format!(
+                    "this redis cannot give the durability `{}`: it needs appendonly yes and appendfsync always, \
+                     {needed}",
+                    level.name()
+                );
+                refused(OpenErrorKind::Unsuitable, sentence)
+            }
             _ => Ok(()),
         }
     }
@@ -146,6 +170,62 @@ impl Found {
             None => "appendonly unknown".to_owned(),
         };
         format!("redis {}, {log}, {} replicas, {}", self.version, self.replicas, told(&self.eviction))
+    }
+}
+
+/// Looked at this often even when no connection was made: a replica comes and goes, settings change.
+const LOOK_EVERY: Duration = Duration::from_secs(30);
+
+/// What was found last, and whether it still is what was asked for.
+pub(crate) struct Survey {
+    /// What is allowed; of the level of durability, the one that was promised at start.
+    wanted: Options,
+    latest: Mutex<(Arc<Found>, Option<String>)>,
+}
+
+impl Survey {
+    pub(crate) fn new(found: Found, promised: Durability, options: &Options) -> Self {
+        let wanted = Options { durability: Some(promised), ..options.without_secrets() };
+        Self { wanted, latest: Mutex::new((Arc::new(found), None)) }
+    }
+
+    fn latest(&self) -> MutexGuard<'_, (Arc<Found>, Option<String>)> {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn found(&self) -> Arc<Found> {
+        self.latest().0.clone()
+    }
+
+    /// Whether the server may still be trusted with what is accepted: another one may answer than at start.
+    pub(crate) fn sound(&self) -> Result<(), StoreError> {
+        self.latest()
+            .1
+            .clone()
+            .map_or(Ok(()), |sentence| Err(StoreError::new(StoreErrorKind::Busy, sentence)))
+    }
+
+    fn note(&self, found: Found) {
+        let unsound = found.check(&self.wanted).err().map(|error| error.to_string());
+        *self.latest() = (Arc::new(found), unsound);
+    }
+}
+
+/// Looks again after every connection, and at intervals.
+pub(crate) async fn keep_looking(shared: Arc<Shared>) {
+    let mut connections = shared.made.subscribe();
+    loop {
+        tokio::select! {
+            // The sender lives as long as this.
+            _ = connections.changed() => {}
+            () = shared.clock.sleep(LOOK_EVERY) => {}
+        }
+        while let Err(failure) = Found::look(&shared.reads).await.map(|found| shared.survey.note(found)) {
+            if !failure.trouble.comes_back() {
+                break;
+            }
+            shared.reads.pause().await;
+        }
     }
 }
 
@@ -171,6 +251,7 @@ mod tests {
             fsync: Some("everysec".to_owned()),
             eviction: Some("noeviction".to_owned()),
             replicas: 0,
+            mode: STANDALONE.to_owned(),
         }
     }
 
@@ -192,6 +273,28 @@ mod tests {
         assert!(refusal(&old, &plain).is_some_and(|sentence| sentence.contains("too old")));
         let replica = Found { is_master: false, ..sound() };
         assert!(refusal(&replica, &plain).is_some_and(|sentence| sentence.contains("replica")));
+    }
+
+    #[test]
+    fn a_server_of_another_kind_than_the_address_says_is_refused() {
+        let of = |mode: &str| Found { mode: mode.to_owned(), ..sound() };
+        let refusal = |mode, is_cluster| of(mode).check_mode(is_cluster).err().map(|error| error.to_string());
+        assert_eq!((refusal(STANDALONE, false), refusal(CLUSTER, true)), (None, None));
+        assert!(refusal(CLUSTER, false).is_some_and(|sentence| sentence.contains("redis+cluster://")));
+        assert!(refusal("sentinel", false).is_some_and(|sentence| sentence.contains("redis+sentinel://")));
+    }
+
+    #[test]
+    fn g1_a_server_that_keeps_less_than_was_promised_at_start_is_trusted_with_nothing_more() {
+        let always = Found { fsync: Some("always".to_owned()), ..sound() };
+        let survey = Survey::new(always.clone(), Durability::Disk, &Options::default());
+        assert_eq!(survey.sound(), Ok(()));
+        survey.note(sound());
+        let unsound = survey.sound().map_err(|error| (error.kind(), error.to_string()));
+        assert!(unsound.is_err_and(|(kind, text)| kind == StoreErrorKind::Busy && text.contains("`disk`")));
+        assert_eq!(*survey.found(), sound());
+        survey.note(always);
+        assert_eq!(survey.sound(), Ok(()));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! The tag *is* the ingress key, so that both are in one slot of a Cluster: `{webhooks:prontos}:meta` hashes like
 //! `webhooks:prontos`. Scripts derive the private names from the first one.
+//!
+//! The other two public keys are in slots of their own, so in a Cluster no script touches them: what waits is kept under
+//! the tag, and so is what died until it was copied (see `outlying`).
 
 /// The prefix of S2.
 pub const DEFAULT_PREFIX: &str = "webhooks";
@@ -10,17 +13,18 @@ pub const DEFAULT_PREFIX: &str = "webhooks";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
     ready: String,
-    waiting: String,
-    buried: String,
+    public_waiting: String,
+    public_buried: String,
     tag: String,
+    /// In a Cluster, where keys with another tag are another server's.
+    apart: bool,
 }
 
 impl Keys {
-    pub(crate) fn new(prefix: &str) -> Self {
+    pub(crate) fn new(prefix: &str, apart: bool) -> Self {
         let ready = format!("{prefix}:prontos");
-        let waiting = format!("{prefix}:espera");
-        let buried = format!("{prefix}:mortos");
-        Self { tag: format!("{{{ready}}}:"), ready, waiting, buried }
+        let (public_waiting, public_buried) = (format!("{prefix}:espera"), format!("{prefix}:mortos"));
+        Self { tag: format!("{{{ready}}}:"), ready, public_waiting, public_buried, apart }
     }
 
     /// Where anybody may RPUSH an event (S2.1, S2.2).
@@ -29,13 +33,23 @@ impl Keys {
     }
 
     /// Where what came from there waits for its next attempt, by due time (S2.1).
-    pub(crate) fn waiting(&self) -> &str {
-        &self.waiting
+    pub(crate) fn waiting(&self) -> String {
+        if self.apart { self.own("espera") } else { self.public_waiting.clone() }
+    }
+
+    /// Where a sender of the original design lets its events wait.
+    pub(crate) fn public_waiting(&self) -> &str {
+        &self.public_waiting
+    }
+
+    /// Where an operator looks for dead letters.
+    pub(crate) fn public_buried(&self) -> &str {
+        &self.public_buried
     }
 
     /// Where what came from there and was given up stays (S2.1, S2.9).
-    pub(crate) fn buried(&self) -> &str {
-        &self.buried
+    pub(crate) fn buried(&self) -> String {
+        if self.apart { self.own("mortos") } else { self.public_buried.clone() }
     }
 
     /// A private key.
@@ -43,7 +57,19 @@ impl Keys {
         format!("{}{name}", self.tag)
     }
 
-    /// What every script gets as its first key.
+    /// What every script declares: its `meta` hash; and in a Cluster a key that never exists.
+    ///
+    /// While a slot moves, its keys are on two nodes, and a script that finds half of them would stop in the middle of a
+    /// transition. A declared key that is on neither node has the server refuse it before it begins.
+    pub(crate) fn declared(&self) -> Vec<String> {
+        let mut declared = vec![self.own("meta")];
+        if self.apart {
+            declared.push(self.own("-"));
+        }
+        declared
+    }
+
+    /// The shard's hash of single values.
     pub(crate) fn meta(&self) -> String {
         self.own("meta")
     }
@@ -67,10 +93,19 @@ mod tests {
 
     #[test]
     fn s2_1_the_public_names_and_the_tag_are_what_they_are() {
-        let keys = Keys::new(DEFAULT_PREFIX);
-        assert_eq!((keys.ready(), keys.waiting()), ("webhooks:prontos", "webhooks:espera"));
-        assert_eq!(keys.buried(), "webhooks:mortos");
-        assert_eq!(keys.meta(), "{webhooks:prontos}:meta");
+        let keys = Keys::new(DEFAULT_PREFIX, false);
+        assert_eq!(keys.ready(), "webhooks:prontos");
+        assert_eq!(keys.waiting(), "webhooks:espera");
+        assert_eq!(keys.declared(), ["{webhooks:prontos}:meta"]);
+    }
+
+    #[test]
+    fn in_a_cluster_everything_a_script_touches_has_the_tag() {
+        let keys = Keys::new(DEFAULT_PREFIX, true);
+        let touched = [keys.declared(), vec![keys.waiting(), keys.bell()]].concat();
+        assert!(touched.iter().all(|key| key.starts_with("{webhooks:prontos}:")), "{touched:?}");
+        assert_eq!(keys.declared().len(), 2);
+        assert_eq!((keys.public_waiting(), keys.public_buried()), ("webhooks:espera", "webhooks:mortos"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `scripts/` | every transition, as one atomic step on one slot; `cycle` is a worker's whole round trip |
 //! | `cycle`, `claimed` | what ended, what is renewed and what is wanted, gathered and sent as one script |
+//! | `outlying` | in a Cluster: what lies in the public keys of other slots is carried in and out |
 //! | `ingress`, `entry` | S2's public keys: what anybody pushed is adopted, and goes back there to wait or die |
 //! | `accept` | events, names and counters of many requests, at a durability that is waited for |
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
@@ -13,8 +14,8 @@
 //! | `link` | connections that come back by themselves |
 //! | `codec` | stored values, each with its version |
 //!
-//! A shard is all keys of one tag: lanes, schedule, leases, counters. One server or Sentinel group is one shard, in
-//! which applications take turns. Deliberately absent: retry policy, HTTP, JSON beyond S2's four fields (Lua never
+//! A shard is all keys of one tag: lanes, schedule, leases, counters. One prefix on one server, in one Sentinel group or
+//! in one slot of a Cluster is one shard, in which applications take turns; several prefixes spread over a Cluster. Deliberately absent: retry policy, HTTP, JSON beyond S2's four fields (Lua never
 //! decodes an event), and polling for due work.
 
 mod accept;
@@ -32,6 +33,8 @@ mod keys;
 mod link;
 mod moving;
 mod options;
+mod outlying;
+mod push;
 mod query;
 mod reply;
 mod scripts;
@@ -55,13 +58,17 @@ use tokio::sync::oneshot;
 
 use cycle::{BATCH, Cycles, Op};
 pub use doctor::{Examination, Watch};
-pub use error::OpenError;
+pub use error::{OpenError, OpenErrorKind};
 pub use found::Found;
 use io::Io;
 pub use keys::DEFAULT_PREFIX;
-use link::Address;
+use link::{Address, Failure, Link, Sentinels};
 pub use options::{Durability, Options, TimeSource};
+pub use push::{PushError, push};
 use shared::{Ports, Shared, closed};
+
+/// A server that is there and not ready yet is waited for at most this long when a store is opened.
+const STARTING: Duration = Duration::from_secs(10);
 
 /// See the crate's documentation. Dropping it abandons what was not settled; its leases end by themselves.
 pub struct RedisStore {
@@ -78,45 +85,70 @@ impl std::fmt::Debug for RedisStore {
 }
 
 impl RedisStore {
-    /// Connects to `url` (`redis://` or `rediss://`), looks at what the server keeps, and starts.
+    /// Connects to `url`, looks at what the server keeps, and starts.
+    ///
+    /// `redis://host[:port][/db]` is one server; `redis+sentinel://host,…/master[/db]` whoever the sentinels name;
+    /// `redis+cluster://host,…` the owner of the slot that the prefix is in. `rediss` instead of `redis` is TLS.
     ///
     /// # Errors
     /// One sentence: it cannot be reached, it refuses us, it is too old or a replica, or it would lose deliveries
-    /// and nobody allowed that.
+    /// and nobody allowed that. A server that is there and still loading is waited for, 10 s at most.
     pub fn open(
         url: &str,
         options: &Options,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, OpenError> {
+        let unusable = |sentence: &str| OpenError::new(OpenErrorKind::Unusable, sentence);
         if !keys::is_usable_prefix(&options.prefix) {
-            return Err(OpenError::refused(
-                "the key prefix must be 1 to 128 bytes of visible ASCII without braces",
-            ));
+            return Err(unusable("the key prefix must be 1 to 128 bytes of visible ASCII without braces"));
         }
-        let address = Address::parse(url, options.user.as_deref(), options.password.as_deref());
-        let address = address.map_err(|failure| OpenError::refused(failure.to_string()))?;
-        let shown = address.shown().to_owned();
-        let ports = Ports { clock, entropy, place: Arc::new(address), shown: shown.clone() };
-        let io = Io::start().map_err(|error| OpenError::refused(format!("no thread for redis: {error}")))?;
+        let address = Address::parse(url, options).map_err(|failure| unusable(&failure.to_string()))?;
+        let ports = Ports::new(address.clone(), &options.prefix, clock, entropy);
+        let failed = |sentence: String| OpenError::new(OpenErrorKind::Unreachable, sentence);
+        let io = Io::start().map_err(|error| failed(format!("no thread for redis: {error}")))?;
         let (options, moving) = (options.clone(), options.moving);
-        let started = io.run_blocking(async move {
-            let work = ports.link();
-            let found =
-                Found::look(&work).await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
-            found.check(&options)?;
-            let shared = Shared::new(ports, work, found, &options);
-            shared.agree_on_ids().await.map_err(|failure| OpenError::connecting(&shown, &failure))?;
-            if !options.moving {
-                shared.check_whole().await?;
-            }
-            Ok(Arc::new(shared))
-        });
-        let shared = started.unwrap_or_else(|| Err(OpenError::refused("redis could not be asked")))?;
-        Ok(Self::start(shared, io, moving))
+        let started = io.run_blocking(async move { Self::connect(ports, &options).await });
+        let shared = started.unwrap_or_else(|| Err(failed("redis could not be asked".to_owned())))?;
+        Ok(Self::start(shared, io, address.sentinels(), moving))
     }
 
-    fn start(shared: Arc<Shared>, io: Io, moving: bool) -> Self {
+    async fn connect(ports: Ports, options: &Options) -> Result<Arc<Shared>, OpenError> {
+        let (shown, is_cluster) = (ports.address.shown().to_owned(), ports.address.is_cluster());
+        let failed = |failure| OpenError::connecting(&shown, &failure);
+        let work = ports.link();
+        let found = Self::first_look(&work, &*ports.clock).await.map_err(failed)?;
+        found.check_mode(is_cluster)?;
+        found.check(options)?;
+        let shared = Shared::new(ports, work, found, options);
+        if let Some(layout) = shared.strange_layout().await.map_err(failed)? {
+            let sentence = format!(
+                "redis holds deliveries in the layout {layout}, which another version of teimoso wrote; this one reads \
+                 and writes the layout {}: use that version, or another prefix",
+                codec::LAYOUT
+            );
+            return Err(OpenError::new(OpenErrorKind::Unsuitable, sentence));
+        }
+        shared.agree_on_ids().await.map_err(failed)?;
+        if !options.moving {
+            shared.check_whole().await?;
+        }
+        Ok(Arc::new(shared))
+    }
+
+    async fn first_look(work: &Link, clock: &dyn Clock) -> Result<Found, Failure> {
+        let began = clock.monotonic();
+        loop {
+            match Found::look(work).await {
+                Err(failure) if failure.is_starting() && clock.monotonic() - began < STARTING => {
+                    work.pause().await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn start(shared: Arc<Shared>, io: Io, sentinels: Option<Arc<Sentinels>>, moving: bool) -> Self {
         let (cycles, cycle_ops) = unbounded_channel();
         let (accepts, accept_ops) = unbounded_channel();
         io.spawn(Cycles::new(shared.clone(), cycle_ops).run());
@@ -125,13 +157,22 @@ impl RedisStore {
         if !moving {
             io.spawn(wake::listen(shared.clone()));
         }
+        io.spawn(found::keep_looking(shared.clone()));
+        if shared.outlying.is_some() {
+            io.spawn(outlying::carry(shared.clone()));
+        }
+        if let Some(group) = sentinels {
+            for index in 0..group.count() {
+                io.spawn(group.clone().listen(index, shared.clock.clone(), shared.entropy.clone()));
+            }
+        }
         Self { shared, cycles, accepts, io }
     }
 
-    /// What was found when it was opened.
+    /// What was found when it was last looked at: at the start, after every connection, and twice a minute.
     #[must_use]
-    pub fn found(&self) -> &Found {
-        &self.shared.found
+    pub fn found(&self) -> Arc<Found> {
+        self.shared.survey.found()
     }
 
     /// How far the server's clock last went back beyond what is believed (60 s), if it did: times were taken anew
@@ -306,17 +347,19 @@ impl Store for RedisStore {
 
     fn info(&self) -> StoreInfo {
         let shared = &self.shared;
+        let found = shared.survey.found();
         StoreInfo {
             kind: "redis",
-            description: format!("redis at {} ({})", shared.shown, shared.found.describe()),
+            description: format!("redis at {} ({})", shared.shown, found.describe()),
             durability: shared.durability.name(),
-            at_most_once: shared.found.carries_at_most_once(),
+            at_most_once: found.carries_at_most_once(),
         }
     }
 
     fn health(&self) -> Result<(), StoreError> {
         self.shared.check_open()?;
-        self.shared.trouble().map_or(Ok(()), Err)
+        self.shared.trouble().map_or(Ok(()), Err)?;
+        self.shared.survey.sound()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

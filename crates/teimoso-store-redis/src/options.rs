@@ -47,6 +47,13 @@ pub struct Options {
     pub user: Option<String>,
     /// Password; wins over the URL's.
     pub password: Option<String>,
+    /// ACL user of the sentinels, which have their own; wins over the URL's `sentinel_user`.
+    pub sentinel_user: Option<String>,
+    /// Password of the sentinels; wins over the URL's `sentinel_password`.
+    pub sentinel_password: Option<String>,
+    /// The authorities that vouch for the certificates of servers and sentinels, in PEM, for the URLs with `rediss`;
+    /// `None` stands for those that the machine trusts.
+    pub authority: Option<Vec<u8>>,
     /// Prefix of the three public keys. Default `webhooks`, as in S2.
     pub prefix: String,
     /// What an acceptance waits for; `None` is the strongest that the server offers.
@@ -72,11 +79,21 @@ pub struct Options {
     pub time: TimeSource,
 }
 
+impl Options {
+    /// What is worth keeping once everything is connected.
+    pub(crate) fn without_secrets(&self) -> Self {
+        Self { password: None, sentinel_password: None, ..self.clone() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             user: None,
             password: None,
+            sentinel_user: None,
+            sentinel_password: None,
+            authority: None,
             prefix: DEFAULT_PREFIX.to_owned(),
             durability: None,
             allow_eviction: false,
@@ -93,7 +110,7 @@ impl Default for Options {
 }
 
 impl std::fmt::Debug for Options {
-    /// Without the password.
+    /// Without the passwords.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             user,

@@ -129,17 +129,19 @@ impl Wake {
 struct Ear {
     connection: MultiplexedConnection,
     pushes: UnboundedReceiver<PushInfo>,
+    moves: watch::Receiver<u64>,
 }
 
 impl Ear {
     async fn open(shared: &Shared) -> Result<Self, Failure> {
         let (sender, pushes) = unbounded_channel();
-        let info = shared.place.locate().await?;
-        let mut connection = connect(info, ProtocolVersion::RESP3, Some(sender)).await?;
+        let moves = shared.place.moves();
+        let target = shared.place.locate().await?;
+        let mut connection = connect(target, ProtocolVersion::RESP3, Some(sender)).await?;
         let mut tracking = cmd("CLIENT");
         tracking.arg("TRACKING").arg("ON").arg("NOLOOP");
         let _: Value = tracking.query_async(&mut connection).await?;
-        Ok(Self { connection, pushes })
+        Ok(Self { connection, pushes, moves })
     }
 
     /// Reads what the bell shows, which arms the next push.
@@ -158,16 +160,19 @@ impl Ear {
         Ok(())
     }
 
-    /// `false` when the connection is gone.
+    /// `false` when the connection is gone, or to a server that lost its place.
     async fn hear_push(&mut self) -> bool {
-        while let Some(push) = self.pushes.recv().await {
-            match push.kind {
-                PushKind::Invalidate => return true,
-                PushKind::Disconnection => return false,
-                _ => {}
+        loop {
+            let push = tokio::select! {
+                push = self.pushes.recv() => push,
+                _ = self.moves.changed() => return false,
+            };
+            match push.map(|push| push.kind) {
+                Some(PushKind::Invalidate) => return true,
+                Some(PushKind::Disconnection) | None => return false,
+                Some(_) => {}
             }
         }
-        false
     }
 }
 
@@ -175,10 +180,14 @@ impl Ear {
 pub(crate) async fn listen(shared: Arc<Shared>) {
     let mut backoff = Backoff::default();
     loop {
-        if let Ok(mut ear) = Ear::open(&shared).await {
-            backoff.reset();
-            hear(&mut ear, &shared).await;
-        }
+        let failure = match Ear::open(&shared).await {
+            Ok(mut ear) => {
+                backoff.reset();
+                hear(&mut ear, &shared).await
+            }
+            Err(failure) => failure,
+        };
+        shared.place.heard(&failure);
         // A push may have been lost with the connection.
         shared.wake.nudge();
         let wait = backoff.next(&*shared.entropy);
@@ -186,29 +195,38 @@ pub(crate) async fn listen(shared: Arc<Shared>) {
     }
 }
 
-/// Until the connection is gone.
-async fn hear(ear: &mut Ear, shared: &Shared) {
+/// Until the connection is gone; with what.
+async fn hear(ear: &mut Ear, shared: &Shared) -> Failure {
     loop {
         shared.wake.waiting.notified().await;
-        if ear.arm(shared).await.is_err() {
-            return;
-        }
         loop {
-            let check = shared.clock.sleep(jittered(shared.entropy.next_u64()));
-            tokio::select! {
-                heard = ear.hear_push() => {
-                    if !heard || ear.arm(shared).await.is_err() {
-                        return;
-                    }
-                    break;
-                }
-                () = check => {
-                    if !shared.wake.has_news() {
-                        look_for_the_overdue(shared).await;
-                    }
-                }
+            if let Err(failure) = ear.arm(shared).await {
+                return failure;
+            }
+            // Whoever waited is told, and says so when it waits again. A push without news leaves it waiting: our own
+            // scripts ring the bell, too.
+            if shared.wake.has_news() {
+                break;
+            }
+            if !hear_push_or_news(ear, shared).await {
+                return Failure::gone();
             }
         }
+    }
+}
+
+/// Until something was pushed, or a check found what no push said; `false` when the connection is gone.
+async fn hear_push_or_news(ear: &mut Ear, shared: &Shared) -> bool {
+    loop {
+        let check = shared.clock.sleep(jittered(shared.entropy.next_u64()));
+        tokio::select! {
+            heard = ear.hear_push() => return heard,
+            () = check => {}
+        }
+        if shared.wake.has_news() {
+            return true;
+        }
+        look_for_the_overdue(shared).await;
     }
 }
 

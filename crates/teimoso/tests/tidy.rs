@@ -16,6 +16,8 @@ use teimoso::exit::Exit;
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
 const ARROWS: [(&str, &[&str]); 9] = [
     ("teimoso-retry", &[]),
+    // Servers for tests, which know nothing of us.
+    ("redis-fixture", &[]),
     ("teimoso-http", &["teimoso-retry"]),
     ("teimoso-delivery", &["teimoso-retry"]),
     ("teimoso-store-embedded", &["teimoso-delivery"]),

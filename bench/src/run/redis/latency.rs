@@ -53,7 +53,7 @@ pub fn wake(lab: &Lab, ledger: &mut Ledger) -> Result<()> {
         let entry = event::entry(&url, lab.payload, number, clock::wall_micros(), 0)?;
         let push = redis::cmd("RPUSH").arg("webhooks:prontos").arg(entry).exec(&mut connection);
         push.doing("push an event")?;
-        sink.wait(|report| report.ok > number)?;
+        sink.wait(|report| report.ok >= number.max(1))?;
         if number == 0 {
             sink.reset()?;
         }

@@ -1,10 +1,18 @@
-//! A delivery: what scripts need to move it and what a claim gives out.
+//! A delivery: what scripts need to move it, what a claim gives out, and its last attempt.
+//!
+//! Deliberately absent: one that was never claimed. Its event's record says all there is.
 
-use teimoso_delivery::model::{DeadReason, DeliveryState, Key, Millis, Mode, NextWhy, Nonce, Progress};
+use bytes::Bytes;
+use teimoso_delivery::model::{DeadReason, DeliveryState, Millis, Mode, NextWhy, Nonce, Progress};
 
-use super::{Reader, Unreadable, parse_key};
+use super::event::START_BYTES;
+use super::{Reader, Unreadable, nonce_bytes};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+const WISHED_CANCEL: u8 = 1;
+/// It came in through the ready list.
+const ADOPTED: u8 = 2;
 
 /// `DELIVERY` of the scripts, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,13 +21,17 @@ pub(crate) struct DeliveryRecord {
     pub(crate) reason: Option<DeadReason>,
     pub(crate) progress: Progress,
     pub(crate) cancel_wished: bool,
+    adopted: bool,
     pub(crate) due: Millis,
     pub(crate) finished_at: Option<Millis>,
+    /// How long its event's record is.
+    bytes: u32,
     /// The lane's number.
     pub(crate) lane: u32,
     /// Zero when nobody holds it.
     pub(crate) nonce: Nonce,
-    pub(crate) event: Key,
+    /// The last attempt's record; empty when there was none that left one.
+    pub(crate) last: Bytes,
 }
 
 /// An instant that may be absent; zero stands for that.
@@ -28,51 +40,116 @@ fn instant(raw: u64) -> Option<Millis> {
 }
 
 impl DeliveryRecord {
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+    pub(crate) fn decode(bytes: &Bytes) -> Result<Self, Unreadable> {
         let mut reader = Reader::new(bytes);
         reader.version(VERSION)?;
         let state = DeliveryState::from_tag(reader.u8()?).ok_or(Unreadable)?;
         let reason = DeadReason::from_tag(reader.u8()?);
-        let mode = Mode::from_tag(reader.u8()?).ok_or(Unreadable)?;
-        let why = NextWhy::from_tag(reader.u8()?).ok_or(Unreadable)?;
-        let recoveries = reader.u8()?;
-        let cancel_wished = reader.u8()? & 1 == 1;
-        let (attempts, budget_from) = (reader.u32()?, reader.u32()?);
-        let due = Millis::new(reader.u64()?);
-        let (first_attempt_at, finished_at) = (instant(reader.u64()?), instant(reader.u64()?));
-        let progress = Progress { attempts, budget_from, first_attempt_at, recoveries, mode, why };
-        let (lane, nonce) = (reader.u32()?, Nonce(reader.u128()?));
-        let event = parse_key(reader.take(15)?)?;
-        Ok(Self { state, reason, progress, cancel_wished, due, finished_at, lane, nonce, event })
+        let start = Start::read(&mut reader)?;
+        let first_attempt_at = instant(reader.u64()?);
+        let attempts = reader.u32()?;
+        let finished_at = instant(reader.u64()?);
+        let (event_bytes, lane, nonce) = (reader.u32()?, reader.u32()?, Nonce(reader.u128()?));
+        let last = bytes.slice(bytes.len() - reader.rest().len()..);
+        let record = start.delivery(lane, nonce);
+        Ok(Self {
+            state,
+            reason,
+            progress: Progress { first_attempt_at, attempts, ..record.progress },
+            finished_at,
+            bytes: event_bytes,
+            last,
+            ..record
+        })
+    }
+
+    /// The record of a first claim, which scripts make of the event's.
+    pub(crate) fn claimed_first(event: &[u8], nonce: Nonce) -> Result<Self, Unreadable> {
+        let mut reader = Reader::new(event.get(1..START_BYTES).ok_or(Unreadable)?);
+        let record = Start::read(&mut reader)?.delivery(reader.u32()?, nonce);
+        Ok(Self { bytes: u32::try_from(event.len()).unwrap_or(u32::MAX), ..record })
+    }
+
+    /// One that waits for its first claim, of which only its event's record tells; `None` when nobody is to receive it.
+    pub(crate) fn never_claimed(event: &[u8]) -> Result<Option<Self>, Unreadable> {
+        let record = Self::claimed_first(event, Nonce(0))?;
+        Ok((record.lane > 0).then_some(Self { state: DeliveryState::Pending, ..record }))
+    }
+
+    /// The record once it is delivered: all that the script does not look up for itself.
+    pub(super) fn delivered(&self, progress: &Progress, finished_at: Millis, attempt: &[u8]) -> Vec<u8> {
+        let first = progress.first_attempt_at.map_or(0, Millis::get);
+        let flags = if self.adopted { ADOPTED } else { 0 };
+        let mut out = Vec::with_capacity(63 + attempt.len());
+        out.extend([VERSION, DeliveryState::Delivered.tag(), 0]);
+        out.extend([progress.mode.tag(), progress.why.tag(), progress.recoveries, flags]);
+        out.extend(progress.budget_from.to_be_bytes());
+        out.extend(self.due.get().to_be_bytes());
+        out.extend(first.to_be_bytes());
+        out.extend(progress.attempts.to_be_bytes());
+        out.extend(finished_at.get().to_be_bytes());
+        out.extend(self.bytes.to_be_bytes());
+        out.extend(self.lane.to_be_bytes());
+        out.extend(nonce_bytes(Nonce(0)));
+        out.extend(attempt);
+        out
+    }
+}
+
+/// What an event's record and its delivery's have in common: `EVENT` of the scripts, without version and lane.
+struct Start {
+    mode: Mode,
+    why: NextWhy,
+    recoveries: u8,
+    flags: u8,
+    budget_from: u32,
+    due: Millis,
+}
+
+impl Start {
+    fn read(reader: &mut Reader<'_>) -> Result<Self, Unreadable> {
+        Ok(Self {
+            mode: Mode::from_tag(reader.u8()?).ok_or(Unreadable)?,
+            why: NextWhy::from_tag(reader.u8()?).ok_or(Unreadable)?,
+            recoveries: reader.u8()?,
+            flags: reader.u8()?,
+            budget_from: reader.u32()?,
+            due: Millis::new(reader.u64()?),
+        })
+    }
+
+    /// In flight for the first time.
+    fn delivery(self, lane: u32, nonce: Nonce) -> DeliveryRecord {
+        let Self { mode, why, recoveries, flags, budget_from, due } = self;
+        DeliveryRecord {
+            state: DeliveryState::InFlight,
+            reason: None,
+            progress: Progress { attempts: 0, budget_from, first_attempt_at: None, recoveries, mode, why },
+            cancel_wished: flags & WISHED_CANCEL != 0,
+            adopted: flags & ADOPTED != 0,
+            due,
+            finished_at: None,
+            bytes: 0,
+            lane,
+            nonce,
+            last: Bytes::new(),
+        }
     }
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::codec::{key_text, nonce_bytes};
     use proptest::prelude::*;
 
     /// As the scripts write it.
-    pub(crate) fn encode(record: &DeliveryRecord) -> Vec<u8> {
-        let progress = &record.progress;
-        let at = |instant: Option<Millis>| instant.map_or(0, Millis::get).to_be_bytes();
-        let mut out = vec![VERSION, record.state.tag(), record.reason.map_or(0, DeadReason::tag)];
-        out.extend([
-            progress.mode.tag(),
-            progress.why.tag(),
-            progress.recoveries,
-            record.cancel_wished.into(),
-        ]);
-        out.extend(progress.attempts.to_be_bytes());
-        out.extend(progress.budget_from.to_be_bytes());
-        out.extend(record.due.get().to_be_bytes());
-        out.extend(at(progress.first_attempt_at));
-        out.extend(at(record.finished_at));
-        out.extend(record.lane.to_be_bytes());
-        out.extend(nonce_bytes(record.nonce));
-        out.extend(key_text(record.event).bytes());
-        out
+    fn encode(record: &DeliveryRecord) -> Bytes {
+        let mut out =
+            record.delivered(&record.progress, record.finished_at.unwrap_or_default(), &record.last);
+        (out[1], out[2]) = (record.state.tag(), record.reason.map_or(0, DeadReason::tag));
+        out[6] += u8::from(record.cancel_wished);
+        out[47..63].copy_from_slice(&nonce_bytes(record.nonce));
+        out.into()
     }
 
     fn any_of<T: Copy + std::fmt::Debug>(all: &'static [T]) -> impl Strategy<Value = T> {
@@ -83,15 +160,15 @@ pub(crate) mod tests {
         fn any_record()(
             state in any_of(DeliveryState::ALL), reason in proptest::option::of(any_of(DeadReason::ALL)),
             mode in any_of(Mode::ALL), why in any_of(NextWhy::ALL), recoveries: u8, cancel_wished: bool,
-            attempts: u32, budget_from: u32, due in 0u64..1 << 47, first in 0u64..1 << 47,
-            finished in 0u64..1 << 47, lane: u32, nonce: u128, event in 0i64..1 << 60,
+            adopted: bool, attempts: u32, budget_from: u32, due in 0u64..1 << 47, first in 0u64..1 << 47,
+            (finished, bytes, lane, nonce) in (0u64..1 << 47, any::<u32>(), any::<u32>(), any::<u128>()),
+            last: Vec<u8>,
         ) -> DeliveryRecord {
             let first_attempt_at = instant(first);
             DeliveryRecord {
-                state, reason, cancel_wished, lane,
+                state, reason, cancel_wished, adopted, bytes, lane,
                 progress: Progress { attempts, budget_from, first_attempt_at, recoveries, mode, why },
-                due: Millis::new(due), finished_at: instant(finished), nonce: Nonce(nonce),
-                event: Key::from_raw(event).unwrap(),
+                due: Millis::new(due), finished_at: instant(finished), nonce: Nonce(nonce), last: last.into(),
             }
         }
     }
@@ -103,9 +180,21 @@ pub(crate) mod tests {
         }
 
         #[test]
+        fn a_first_claim_is_what_the_event_says(record in any_record(), payload: Vec<u8>) {
+            let kept = encode(&record);
+            let event = [&[VERSION], &kept[3..19], &record.lane.to_be_bytes(), &payload].concat();
+            let first = DeliveryRecord::claimed_first(&event, record.nonce).unwrap();
+            let progress = Progress { attempts: 0, first_attempt_at: None, ..record.progress };
+            prop_assert_eq!(first.progress, progress);
+            prop_assert_eq!((first.due, first.lane, first.nonce), (record.due, record.lane, record.nonce));
+            prop_assert_eq!((first.bytes as usize, first.last), (event.len(), Bytes::new()));
+        }
+
+        #[test]
         fn bytes_of_no_kind_are_unreadable_and_never_panic(bytes: Vec<u8>) {
-            let read = DeliveryRecord::decode(&bytes);
+            let read = DeliveryRecord::decode(&bytes.clone().into());
             prop_assert!(read.is_err() || bytes[0] == VERSION);
+            prop_assert!(DeliveryRecord::claimed_first(&bytes, Nonce(1)).is_err() || bytes.len() >= START_BYTES);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An event: a head and, behind it, the payload as it came.
+//! An event: what its delivery begins with, a head, and behind it the payload as it came.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,9 @@ use teimoso_delivery::model::{
 use super::bytes::put_counted;
 use super::{Reader, Unreadable};
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// What scripts put in front: the version, and what a delivery that was never claimed begins with ([`super::delivery`]).
+pub(super) const START_BYTES: usize = 21;
 
 /// An event without its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,24 +42,19 @@ pub(crate) struct Adoption<'a> {
 /// Begins an id of our own form; no caller's id has it.
 const OWN_ID: &str = ".";
 
-/// version, length of the head, head, payload.
+/// Length of the head, head, payload: all but the start, which scripts write.
 fn record(head: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(5 + head.len() + payload.len());
-    out.push(VERSION);
+    let mut out = Vec::with_capacity(4 + head.len() + payload.len());
     put_counted(&mut out, head);
     out.extend_from_slice(payload);
     out
 }
 
 pub(crate) fn encode_event(event: &NewEvent) -> Vec<u8> {
-    let named = match &event.id {
-        Some(EventId::Named(text)) => &**text,
-        _ => "",
-    };
     let mut head = Vec::with_capacity(128);
     let texts = [
         event.application.as_str(),
-        named,
+        super::named(event).unwrap_or_default(),
         event.kind.as_ref().map_or("", EventType::as_str),
         event.content_type.as_str(),
         event.policy.as_ref().map_or("", PolicyName::as_str),
@@ -142,6 +139,7 @@ impl EventHead {
     fn split(record: &[u8]) -> Result<(Self, usize), Unreadable> {
         let mut reader = Reader::new(record);
         reader.version(VERSION)?;
+        reader.take(START_BYTES - 1)?;
         let mut head = Reader::new(reader.counted()?);
         let read = Self {
             application: application(head.text()?)?,
@@ -211,6 +209,11 @@ mod tests {
     use teimoso_delivery::model::{Header, Millis};
     use teimoso_delivery::testkit::offer;
 
+    /// As scripts keep it.
+    fn kept(record: &[u8]) -> Bytes {
+        [&[VERSION; START_BYTES][..], record].concat().into()
+    }
+
     proptest! {
         #[test]
         fn g7_an_event_leads_back_byte_for_byte(
@@ -225,7 +228,7 @@ mod tests {
             event.headers = Headers::new(vec![Header::new("x-a", &header).unwrap()]).unwrap();
             let (key, ids) = (Key::from_raw(raw).unwrap(), IdSpace::new(7));
             let id = event.id.clone().unwrap_or_else(|| ids.event(key));
-            let read = decode_event(&encode_event(&event).into(), key, ids);
+            let read = decode_event(&kept(&encode_event(&event)), key, ids);
             prop_assert_eq!(read, Ok((Event::accepted(&event, id, key.at()), None)));
         }
 
@@ -243,12 +246,12 @@ mod tests {
         let (ids, key) = (IdSpace::new(7), Key::first_at(Millis::new(5)));
         for id in [None, Some(ids.event(key)), EventId::named("evt_1").ok()] {
             let adoption = Adoption { id: id.as_ref(), url: "http://a/", policy: None, body: &(27..36) };
-            let (event, raw) = decode_event(&encode_adopted(&adoption, text).into(), key, ids).unwrap();
+            let (event, raw) = decode_event(&kept(&encode_adopted(&adoption, text)), key, ids).unwrap();
             assert_eq!((&event.payload[..], raw.as_deref()), (&br#"{"a":1.0}"#[..], Some(&text[..])));
             assert_eq!(event.id, id.unwrap_or_else(|| ids.event(key)));
         }
         let outside = Adoption { id: None, url: "http://a/", policy: None, body: &(0..99) };
-        assert_eq!(decode_event(&encode_adopted(&outside, text).into(), key, ids), Err(Unreadable));
+        assert_eq!(decode_event(&kept(&encode_adopted(&outside, text)), key, ids), Err(Unreadable));
     }
 
     #[test]
@@ -258,14 +261,14 @@ mod tests {
         for id in [ids.event(key), others, EventId::named("p-1").unwrap()] {
             let offered = offer("http://a/?x=1").kind("pedido.pago").payload(vec![0, 0xff]).event();
             let event = Event::accepted(&offered, id, key.at());
-            let read = decode_event(&encode_moved(&event, key, ids).into(), key, ids);
+            let read = decode_event(&kept(&encode_moved(&event, key, ids)), key, ids);
             assert_eq!(read, Ok((event, None)));
         }
     }
 
     #[test]
     fn an_event_for_nobody_has_no_url() {
-        let record = encode_event(&offer("http://loja.example/").nowhere().event());
+        let record = kept(&encode_event(&offer("http://loja.example/").nowhere().event()));
         assert_eq!(EventHead::decode(&record).map(|head| head.url), Ok(None));
     }
 }

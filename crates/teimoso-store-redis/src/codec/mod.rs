@@ -3,6 +3,7 @@
 //! Scripts read and write the same layouts with `struct.pack`: numbers are big-endian. Deliberately absent: names of
 //! keys, and anything that talks to Redis.
 
+mod acceptance;
 mod attempt;
 mod bytes;
 mod delivery;
@@ -12,16 +13,30 @@ mod settlement;
 
 use teimoso_delivery::model::{Key, Nonce};
 
+pub(crate) use acceptance::{acceptance, is_named, named};
 pub(crate) use attempt::{decode_attempt, encode_attempt};
 pub(crate) use bytes::Reader;
 pub(crate) use delivery::DeliveryRecord;
 pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event, encode_moved};
 pub(crate) use job::{JobRecord, encode_job, encode_order};
-pub(crate) use settlement::{renewal, settlement};
+pub(crate) use settlement::{delivered, renewal, settlement};
 
 /// A stored value that this version cannot read: damage, or a newer writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unreadable;
+
+/// The version of the whole: what kinds of values there are, and where. Kept with them.
+pub(crate) const LAYOUT: &str = "2";
+
+/// A key of a delivery, given its event's: the one after it. Only ids tell the two apart.
+pub(crate) fn delivery_key(event: Key) -> Key {
+    Key::from_raw(event.raw().saturating_add(1)).unwrap_or(event)
+}
+
+/// The key under which a delivery and its event are kept, given the delivery's; `None` when it is no delivery's.
+pub(crate) fn event_key(delivery: Key) -> Option<Key> {
+    Key::from_raw(delivery.raw() - 1)
+}
 
 /// A key as scripts have it: 15 hexadecimal digits, whose order as text is their order.
 pub(crate) fn key_text(key: Key) -> String {
@@ -74,6 +89,13 @@ mod tests {
         for text in ["", "0", "+0000000000000000000000000000001", "0x000000000000000000000000000000"] {
             assert_eq!(unhex(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn an_event_and_its_delivery_are_kept_under_one_key() {
+        let event = Key::from_raw(0x1000).unwrap();
+        assert_eq!(event_key(delivery_key(event)), Some(event));
+        assert_eq!(event_key(Key::from_raw(0).unwrap()), None);
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Visit {
         let mut seen = std::collections::HashSet::new();
         while let Some(members) = self.next(&mut scan).await? {
             for (key, record) in members {
-                let Ok(record) = DeliveryRecord::decode(&record) else { continue };
+                let Ok(record) = DeliveryRecord::decode(&record.into()) else { continue };
                 // A hash that grows meanwhile may show a field twice.
                 if !seen.insert(key) {
                     continue;
@@ -53,6 +53,11 @@ impl Visit {
                 }
             }
         }
+        // Those that were never claimed have no record: they are what else has an event that somebody is to receive.
+        let events =
+            self.length("HLEN", "events").await?.saturating_sub(self.length("ZCARD", "order:bare").await?);
+        let fresh = i64::try_from(events).unwrap_or(i64::MAX) - i64::try_from(seen.len()).unwrap_or(i64::MAX);
+        *tally.states.entry(DeliveryState::Pending.name()).or_default() += fresh.max(0);
         tally.said = self.all_lanes().await?.iter().map(|lane| (lane.id, lane.in_flight)).collect();
         tally.said.sort_unstable();
         Ok(tally)

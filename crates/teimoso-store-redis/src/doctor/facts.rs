@@ -20,7 +20,7 @@ pub(super) async fn look(
     write_for: Duration,
     checkup: &mut Checkup,
 ) -> Result<(), StoreError> {
-    let found = &shared.found;
+    let found = &shared.survey.found();
     let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     checkup.text("redis_version", found.version.clone());
     checkup.text("role", if found.is_master { "master" } else { "replica" });

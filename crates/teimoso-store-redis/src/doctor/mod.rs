@@ -54,7 +54,6 @@ pub(crate) async fn examine(
     visit.leases().await?;
     visit.lanes().await?;
     visit.taken().await?;
-    visit.events().await?;
     visit.names().await?;
     visit.leftovers().await?;
     visit.counters().await?;
@@ -106,12 +105,13 @@ impl Visit {
         match kind {
             FindingKind::LaneNotWaiting | FindingKind::LaneSlotsOff => format!("lane {}", text()),
             FindingKind::StaleProcessEntry => which.iter().map(|byte| format!("{byte:02x}")).collect(),
-            FindingKind::TakenWithoutDeadline | FindingKind::DeadlineWithoutEntry => text(),
-            FindingKind::EventWithoutDeliveries | FindingKind::NameWithoutEvent => {
-                with_key(&|key| ids.event(key).to_string())
+            FindingKind::LeaseWithoutDelivery if which.len() == 16 => {
+                which.iter().map(|byte| format!("{byte:02x}")).collect()
             }
+            FindingKind::TakenWithoutDeadline | FindingKind::DeadlineWithoutEntry => text(),
+            FindingKind::NameWithoutEvent => with_key(&|key| ids.event(key).to_string()),
             FindingKind::ReplayNotDue => with_key(&|key| ids.replay(key).to_string()),
-            _ => with_key(&|key| ids.delivery(key).to_string()),
+            _ => with_key(&|key| self.shared.delivery_id(key).to_string()),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Scans in small steps, and what is done with each step. A scan may show a thing twice or as it was a moment ago:
 //! the judging script looks again.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use redis::{Value, cmd};
 use teimoso_delivery::store::{FindingKind, StoreError};
 
 use super::{Visit, Watch};
-use crate::codec::{DeliveryRecord, EventHead, key_text, parse_key};
+use crate::codec::{DeliveryRecord, EventHead, parse_key};
 use crate::reply::{array, bytes, exactly, natural, some_bytes, some_number};
 
 /// What one step of a scan asks for.
@@ -25,8 +25,15 @@ pub(super) struct LaneSeen {
     pub(super) in_flight: u64,
     place: i64,
     must_wait: bool,
+    /// It counts other fresh deliveries than there are.
+    miscounts: bool,
     application: String,
+    /// Entries that wait in its record.
+    front: Vec<u8>,
 }
+
+/// Bytes of an entry of a fresh delivery: its key, and when it came.
+const ENTRY: usize = 15 + 8;
 
 /// A key that is scanned: its members, with what stands beside each.
 pub(super) struct Scan {
@@ -81,30 +88,72 @@ impl Visit {
         Ok(())
     }
 
-    async fn length(&self, command: &str, name: &str) -> Result<u64, StoreError> {
+    pub(super) async fn length(&self, command: &str, name: &str) -> Result<u64, StoreError> {
         natural(&self.ask(cmd(command).arg(self.shared.keys.own(name))).await?)
     }
 
     pub(super) async fn deliveries(&mut self, watch: &Watch) -> Result<(), StoreError> {
-        let of = self.length("HLEN", "deliveries").await?;
-        let (mut scan, mut looked) = (self.deliveries_scan(), 0);
+        let of = self.length("HLEN", "events").await?;
+        let queued = self.queued().await?;
+        let (mut scan, mut known, mut looked) = (self.deliveries_scan(), HashSet::new(), 0);
         while let Some(members) = self.next(&mut scan).await? {
-            looked += members.len() as u64;
-            let (mut readable, mut lost) = (Vec::new(), Vec::new());
+            let mut judged = Vec::new();
             for (key, record) in members {
-                match (parse_key(&key), DeliveryRecord::decode(&record)) {
-                    (Ok(_), Ok(_)) => readable.push(key),
-                    _ => lost.push(key),
+                match (parse_key(&key), DeliveryRecord::decode(&record.into())) {
+                    (Ok(_), Ok(_)) => judged.push(key.clone()),
+                    _ => {
+                        let name = self.name(FindingKind::UnreadableRecord, &key);
+                        self.checkup.found(FindingKind::UnreadableRecord, name);
+                    }
                 }
+                looked += u64::from(known.insert(key));
             }
-            for key in &lost {
-                let name = self.name(FindingKind::UnreadableRecord, key);
-                self.checkup.found(FindingKind::UnreadableRecord, name);
-            }
-            self.judge("deliveries", None, &readable).await?;
+            self.judge("deliveries", None, &judged).await?;
             watch(looked, of);
         }
+        self.never_claimed(&queued, &known).await?;
         if self.heal { self.open_lanes().await } else { Ok(()) }
+    }
+
+    /// Deliveries that were never claimed have no record of their own: only their events'. Such a one is looked for in
+    /// its lane only when it was not seen in any, which takes longer.
+    async fn never_claimed(
+        &mut self,
+        queued: &HashSet<Vec<u8>>,
+        known: &HashSet<Vec<u8>>,
+    ) -> Result<(), StoreError> {
+        for keys in self.event_keys().await?.chunks(STEP) {
+            let fresh = keys.iter().filter(|key| !queued.contains(*key) && !known.contains(*key));
+            let fresh: Vec<Vec<u8>> = fresh.cloned().collect();
+            self.judge("deliveries", None, &fresh).await?;
+        }
+        Ok(())
+    }
+
+    /// Every event's key; the list may name what is gone.
+    pub(super) async fn event_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut keys: HashSet<Vec<u8>> = self.members("order:events").await?;
+        let mut scan = Scan::sorted(self.shared.keys.own("order:old"));
+        while let Some(members) = self.next(&mut scan).await? {
+            keys.extend(members.into_iter().map(|(key, _)| key));
+        }
+        Ok(keys.into_iter().collect())
+    }
+
+    /// The keys of everything that waits in some lane.
+    async fn queued(&self) -> Result<HashSet<Vec<u8>>, StoreError> {
+        let mut queued = HashSet::new();
+        for lane in self.all_lanes().await? {
+            queued.extend(lane.front.chunks(ENTRY).map(|entry| entry.get(..15).unwrap_or(entry).to_vec()));
+            for entry in self.members(&format!("fresh:{}", lane.id)).await? {
+                queued.insert(entry.get(..15).unwrap_or(&entry).to_vec());
+            }
+            let mut scan = Scan::sorted(self.shared.keys.own(&format!("lane:{}", lane.id)));
+            while let Some(members) = self.next(&mut scan).await? {
+                queued.extend(members.into_iter().map(|(key, _)| key));
+            }
+        }
+        Ok(queued)
     }
 
     /// Deliveries whose lane is unknown get the one of their event's URL.
@@ -114,22 +163,13 @@ impl Visit {
         }
         // They are found again one by one, so that each is counted once and healed.
         self.checkup.findings.retain(|finding| finding.kind != FindingKind::LaneMissing);
-        let mut scan = self.deliveries_scan();
-        while let Some(members) = self.next(&mut scan).await? {
-            for (key, record) in members {
-                let Ok(record) = DeliveryRecord::decode(&record) else { continue };
-                let name = self.shared.keys.own("lane_names");
-                let known = self.ask(cmd("HEXISTS").arg(name).arg(record.lane)).await?;
-                if record.state.is_final() || some_number(&known)? == 1 {
-                    continue;
-                }
-                let events = self.shared.keys.own("events");
-                let event = bytes(self.ask(cmd("HGET").arg(events).arg(key_text(record.event))).await?)?;
-                let Some(lane) = event.and_then(|event| lane_name(&event)) else { continue };
-                let mut call = self.call("open");
-                call.arg(key).arg(lane);
-                self.run(&call).await?;
-            }
+        for key in self.event_keys().await? {
+            let events = self.shared.keys.own("events");
+            let event = bytes(self.ask(cmd("HGET").arg(events).arg(key.as_slice())).await?)?;
+            let Some(lane) = event.and_then(|event| lane_name(&event)) else { continue };
+            let mut call = self.call("open");
+            call.arg(key).arg(lane);
+            self.run(&call).await?;
         }
         Ok(())
     }
@@ -148,15 +188,24 @@ impl Visit {
                     call.arg(id.as_slice());
                 });
                 let mut answer = array(self.shared.reads.call(&call).await?)?.into_iter();
-                while let (Some(id), Some(place), Some(in_flight), Some(must_wait), Some(application)) =
-                    (answer.next(), answer.next(), answer.next(), answer.next(), answer.next())
+                while let (
+                    Some(id),
+                    Some(place),
+                    Some(in_flight),
+                    Some(must_wait),
+                    Some(application),
+                    Some(front),
+                ) =
+                    (answer.next(), answer.next(), answer.next(), answer.next(), answer.next(), answer.next())
                 {
                     seen.push(LaneSeen {
                         id: natural(&id)?,
                         place: some_number(&place)?,
                         in_flight: natural(&in_flight)?,
-                        must_wait: some_number(&must_wait)? == 1,
+                        must_wait: some_number(&must_wait)? > 0,
+                        miscounts: some_number(&must_wait)? == 2,
                         application: String::from_utf8_lossy(&some_bytes(application)?).into_owned(),
+                        front: some_bytes(front)?.to_vec(),
                     });
                 }
             }
@@ -181,7 +230,7 @@ impl Visit {
     async fn waiting(&mut self, lanes: &[LaneSeen]) -> Result<(), StoreError> {
         let turns = self.members("turns").await?;
         let shared = self.members("shared").await?;
-        let mut rings = std::collections::HashMap::new();
+        let mut rings = HashMap::new();
         for application in &turns {
             let name = format!("ring:{}", String::from_utf8_lossy(application));
             rings.insert(application.clone(), self.members(&name).await?);
@@ -193,7 +242,7 @@ impl Visit {
                 SHARE => shared.contains(&id),
                 _ => false,
             };
-            if !seen {
+            if !seen || lane.miscounts {
                 self.judge("lane", None, &[id]).await?;
             }
         }
@@ -222,20 +271,6 @@ impl Visit {
         self.judge_scanned("taken", self.hash("taken", FEW)).await?;
         // A token without an entry is in the second only, one with both was judged.
         self.judge_scanned("taken", Scan::sorted(self.shared.keys.own("taken_until"))).await
-    }
-
-    pub(super) async fn events(&mut self) -> Result<(), StoreError> {
-        let mut from = "-".to_owned();
-        loop {
-            let mut range = cmd("ZRANGEBYLEX");
-            range.arg(self.shared.keys.own("order:events")).arg(&from).arg("+").arg("LIMIT").arg(0).arg(STEP);
-            let keys = array(self.ask(&range).await?)?;
-            let keys = keys.into_iter().map(|key| some_bytes(key).map(|key| key.to_vec()));
-            let keys = keys.collect::<Result<Vec<_>, _>>()?;
-            let Some(last) = keys.last() else { return Ok(()) };
-            from = format!("({}", String::from_utf8_lossy(last));
-            self.judge("events", None, &keys).await?;
-        }
     }
 
     /// A name may outlive an event that history let go; only where that never happened does one that names nothing

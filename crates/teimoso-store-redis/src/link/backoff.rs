@@ -1,11 +1,14 @@
-//! How long to wait before the next connection: full jitter between 50 ms and 5 s, for ever.
+//! How long to wait before the next connection: full jitter, doubling from 50 ms to 1.5 s, for ever.
+//!
+//! The longest is short, because workers are to be back within two seconds of Redis; a refused connection costs nobody
+//! much, and the jitter spreads them.
 
 use std::time::Duration;
 
 use teimoso_delivery::ports::Entropy;
 
 const SHORTEST: Duration = Duration::from_millis(50);
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_millis(1_500);
 
 /// Failures in a row.
 #[derive(Debug, Default)]

@@ -13,10 +13,22 @@ pub(crate) enum Trouble {
     NoScript,
     /// Memory is at its bound, or the disk is: what is to be added is refused until there is room.
     Full,
-    /// It will not have us, or not like this: only a person helps.
+    /// It will not have us: only other credentials or permissions help.
     Refused,
+    /// Nobody we trust vouches for its certificate.
+    Untrusted,
+    /// It is not what the address says it is: only another address helps.
+    Unsuitable,
     /// Anything else: a defect of ours.
     Failed,
+}
+
+impl Trouble {
+    /// Whether what was to be done is kept and tried again: whoever changes a password or a certificate, or frees memory,
+    /// finds nothing lost. A defect would only be met again.
+    pub(crate) const fn comes_back(self) -> bool {
+        !matches!(self, Self::Failed)
+    }
 }
 
 /// A failed call.
@@ -24,6 +36,12 @@ pub(crate) enum Trouble {
 pub(crate) struct Failure {
     pub(crate) trouble: Trouble,
     sentence: String,
+    /// What was asked for is elsewhere, for good: the other node's address.
+    moved_to: Option<String>,
+    /// The server is in order and will answer by and by: the connection stays.
+    passes: bool,
+    /// It is there, and not ready yet.
+    starts: bool,
 }
 
 const AWAY: &[&str] = &[
@@ -38,17 +56,66 @@ const AWAY: &[&str] = &[
     "MOVED",
     "ASK",
 ];
-const REFUSED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM", "CROSSSLOT", "DENIED", "NOPROTO"];
+/// A slot that is on its way to another node, a script that runs: over soon, and no reason to hang up.
+const PASSING: &[&str] = &["TRYAGAIN", "ASK", "BUSY"];
+/// Answers of a server that is there and has not begun, or of a group that is choosing its master.
+const STARTING: &[&str] = &["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"];
+const REFUSED: &[&str] = &["NOAUTH", "WRONGPASS", "NOPERM", "DENIED"];
+const UNSUITABLE: &[&str] = &["CROSSSLOT", "NOPROTO"];
 const FULL: &[&str] = &["OOM", "MISCONF"];
 
 impl Failure {
     pub(crate) fn new(trouble: Trouble, sentence: impl Into<String>) -> Self {
-        Self { trouble, sentence: sentence.into() }
+        Self { trouble, sentence: sentence.into(), moved_to: None, passes: false, starts: false }
     }
 
     /// The connection went away between two steps.
     pub(crate) fn gone() -> Self {
         Self::new(Trouble::Away, "the connection to redis was lost")
+    }
+
+    /// Whether the connection it came on is of no more use.
+    pub(crate) fn breaks_connection(&self) -> bool {
+        self.trouble == Trouble::Away && !self.passes
+    }
+
+    /// Where what was asked for is instead, as the server writes it.
+    pub(crate) fn moved_to(&self) -> Option<&str> {
+        self.moved_to.as_deref()
+    }
+
+    /// The server is there, or another that knows of it, and it is not ready yet.
+    pub(crate) fn not_yet(sentence: impl Into<String>) -> Self {
+        Self { starts: true, ..Self::new(Trouble::Away, sentence) }
+    }
+
+    /// Whether it is worth waiting a few seconds even where nothing is under way.
+    pub(crate) const fn is_starting(&self) -> bool {
+        self.starts
+    }
+
+    /// Whether the server said no for the moment only, or sent us elsewhere: nothing was done, and the next try may.
+    pub(crate) const fn is_elsewhere_or_soon(&self) -> bool {
+        self.starts || self.passes || self.moved_to.is_some()
+    }
+
+    /// Names which of several it was.
+    pub(crate) fn at(self, place: &impl std::fmt::Display) -> Self {
+        Self { sentence: format!("{place}: {}", self.sentence), ..self }
+    }
+
+    /// Of several that failed, the one that a person can do most about.
+    pub(crate) fn or_worse(self, other: Option<Self>) -> Self {
+        let rank = |failure: &Self| match failure.trouble {
+            Trouble::Refused => 3,
+            Trouble::Untrusted => 2,
+            Trouble::Unsuitable => 1,
+            _ => 0,
+        };
+        match other {
+            Some(other) if rank(&other) > rank(&self) => other,
+            _ => self,
+        }
     }
 
     /// Names the script, in which a defect is easier found.
@@ -60,17 +127,26 @@ impl Failure {
     }
 }
 
-/// What the server calls the error; a script's own error is wrapped into the server's text.
-fn trouble_of(error: &RedisError) -> Trouble {
+/// Whether the server calls the error one of these; a script's own error is wrapped into the server's text.
+fn is_among(error: &RedisError, codes: &[&str]) -> bool {
     let code = error.code().unwrap_or_default();
     let detail = error.detail().unwrap_or_default();
-    let is_among =
-        |codes: &[&str]| codes.iter().any(|known| code == *known || detail.contains(&format!("{known} ")));
-    if code == "NOSCRIPT" {
+    codes.iter().any(|known| code == *known || detail.contains(&format!("{known} ")))
+}
+
+fn trouble_of(error: &RedisError) -> Trouble {
+    let is_among = |codes: &[&str]| is_among(error, codes);
+    if error.code() == Some("NOSCRIPT") {
         return Trouble::NoScript;
     }
     if error.kind() == ErrorKind::AuthenticationFailed || is_among(REFUSED) {
         return Trouble::Refused;
+    }
+    if is_among(UNSUITABLE) {
+        return Trouble::Unsuitable;
+    }
+    if error.is_io_error() && error.to_string().contains("invalid peer certificate") {
+        return Trouble::Untrusted;
     }
     if is_among(FULL) {
         return Trouble::Full;
@@ -79,14 +155,18 @@ fn trouble_of(error: &RedisError) -> Trouble {
         return Trouble::Away;
     }
     match error.kind() {
-        ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported => Trouble::Refused,
+        ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported => Trouble::Unsuitable,
         _ => Trouble::Failed,
     }
 }
 
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
-        Self::new(trouble_of(&error), error.to_string())
+        // Its detail is the slot and the node.
+        let detail = error.detail().filter(|_| error.code() == Some("MOVED"));
+        let moved_to = detail.and_then(|detail| detail.split(' ').nth(1)).map(str::to_owned);
+        let (passes, starts) = (is_among(&error, PASSING), is_among(&error, STARTING));
+        Self { trouble: trouble_of(&error), sentence: error.to_string(), moved_to, passes, starts }
     }
 }
 
@@ -100,7 +180,7 @@ impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let sentence = failure.sentence;
         match failure.trouble {
-            Trouble::Away | Trouble::NoScript => Self::new(
+            Trouble::Away | Trouble::NoScript | Trouble::Untrusted => Self::new(
                 StoreErrorKind::Busy,
                 format!("redis cannot be reached: {sentence}; deliveries wait"),
             ),
@@ -109,7 +189,9 @@ impl From<Failure> for StoreError {
                 format!("redis has no room: {sentence}; raise maxmemory or free some, deliveries wait"),
             ),
             Trouble::Refused => Self::new(StoreErrorKind::Failed, format!("redis refuses us: {sentence}")),
-            Trouble::Failed => Self::new(StoreErrorKind::Failed, format!("redis failed: {sentence}")),
+            Trouble::Unsuitable | Trouble::Failed => {
+                Self::new(StoreErrorKind::Failed, format!("redis failed: {sentence}"))
+            }
         }
     }
 }
@@ -137,11 +219,35 @@ mod tests {
             ("NOAUTH", Trouble::Refused),
             ("WRONGPASS", Trouble::Refused),
             ("NOPERM", Trouble::Refused),
-            ("CROSSSLOT", Trouble::Refused),
+            ("CROSSSLOT", Trouble::Unsuitable),
             ("WRONGTYPE", Trouble::Failed),
         ] {
             assert_eq!(Failure::from(server(code)).trouble, trouble, "{code}");
         }
+    }
+
+    #[test]
+    fn only_what_does_not_pass_by_itself_breaks_the_connection() {
+        for (code, breaks) in [
+            ("READONLY", true),
+            ("MOVED", true),
+            ("LOADING", true),
+            ("TRYAGAIN", false),
+            ("ASK", false),
+            ("OOM", false),
+        ] {
+            assert_eq!(Failure::from(server(code)).breaks_connection(), breaks, "{code}");
+        }
+    }
+
+    #[test]
+    fn of_several_failures_the_one_that_a_person_can_help_is_told() {
+        let failure = |trouble| Failure::new(trouble, "x");
+        let told = failure(Trouble::Away).or_worse(Some(failure(Trouble::Refused)));
+        assert_eq!(told.trouble, Trouble::Refused);
+        let told = failure(Trouble::Refused).or_worse(Some(failure(Trouble::Unsuitable)));
+        assert_eq!(told.trouble, Trouble::Refused);
+        assert_eq!(failure(Trouble::Away).or_worse(None).trouble, Trouble::Away);
     }
 
     #[test]

@@ -1,38 +1,37 @@
 //! Connections that come back by themselves: where the server is, how an error is to be taken, how long to wait.
 //!
-//! One [`Link`] is one connection that many callers share; a call that fails because the server is away says so,
-//! and the next one finds the way again. Deliberately absent: blocking commands, which would hold up every other
-//! caller, and any opinion on whether a call may be repeated.
+//! | where | what |
+//! |---|---|
+//! | [`Link`] | one connection that many callers share, made again when it breaks |
+//! | `place` | what the ways of finding the server have in common |
+//! | `address` | the URL a person gives, and which way it names |
+//! | `sentinel`, `cluster` | whoever the sentinels name; whoever has a slot |
+//! | `failure`, `backoff` | what helps against an error, and how long to wait first |
+//!
+//! Deliberately absent: blocking commands, which would hold up every other caller, and any opinion on whether a call
+//! may be repeated.
 
 mod address;
 mod backoff;
+mod cluster;
 mod failure;
+mod place;
+mod sentinel;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, ProtocolVersion, PushInfo, Value};
-use teimoso_delivery::ports::{BoxFuture, Clock, Entropy};
-use tokio::sync::Mutex;
-use tokio::sync::mpsc::UnboundedSender;
+use redis::{Cmd, Pipeline, ProtocolVersion, Value};
+use teimoso_delivery::ports::{Clock, Entropy};
+use tokio::sync::{Mutex, watch};
 
 pub(crate) use address::Address;
 pub(crate) use backoff::Backoff;
 pub(crate) use failure::{Failure, Trouble};
+pub(crate) use place::{Locate, connect};
+pub(crate) use sentinel::Sentinels;
 
 use crate::scripts::Call;
-
-/// A connection must be up within this.
-const CONNECT: Duration = Duration::from_secs(2);
-/// An answer must come within this: scripts take milliseconds.
-const RESPONSE: Duration = Duration::from_secs(5);
-
-/// Where the server that may be written to is at present: one address, or whoever Sentinel or a Cluster's map names.
-pub(crate) trait Locate: Send + Sync + 'static {
-    /// Asked before every connection.
-    fn locate(&self) -> BoxFuture<'_, Result<redis::ConnectionInfo, Failure>>;
-}
 
 /// A shared connection that is made again when it breaks.
 pub(crate) struct Link {
@@ -42,19 +41,51 @@ pub(crate) struct Link {
     /// A call that met a broken connection is made once more.
     repeats: bool,
     state: Mutex<State>,
+    /// Counts connections of all links: each has a number of its own, and whoever wants to know hears of it.
+    made: Made,
 }
+
+/// How many connections were made so far.
+pub(crate) type Made = watch::Sender<u64>;
 
 #[derive(Default)]
 struct State {
-    live: Option<MultiplexedConnection>,
-    /// Counts connections, so that a failure of an old one does not close a new one.
-    generation: u64,
+    live: Option<Live>,
     backoff: Backoff,
 }
 
+/// A connection that works as far as anybody knows.
+#[derive(Clone)]
+struct Live {
+    connection: MultiplexedConnection,
+    number: u64,
+    moves: watch::Receiver<u64>,
+}
+
+/// What is sent in one go.
+#[derive(Clone, Copy)]
+enum Sent<'a> {
+    One(&'a Cmd),
+    Several(&'a Pipeline),
+}
+
+impl Sent<'_> {
+    async fn query(self, connection: &mut MultiplexedConnection) -> redis::RedisResult<Vec<Value>> {
+        match self {
+            Self::One(command) => command.query_async(connection).await.map(|value| vec![value]),
+            Self::Several(pipeline) => pipeline.query_async(connection).await,
+        }
+    }
+}
+
 impl Link {
-    pub(crate) fn new(place: Arc<dyn Locate>, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { place, clock, entropy, repeats: false, state: Mutex::default() }
+    pub(crate) fn new(
+        place: Arc<dyn Locate>,
+        clock: Arc<dyn Clock>,
+        entropy: Arc<dyn Entropy>,
+        made: Made,
+    ) -> Self {
+        Self { place, clock, entropy, repeats: false, state: Mutex::default(), made }
     }
 
     /// For calls that may be made twice: the connection may have been broken long before anybody noticed.
@@ -75,30 +106,12 @@ impl Link {
 
     /// Sends a command that is no script.
     pub(crate) async fn command(&self, command: &Cmd) -> Result<Value, Failure> {
-        let (mut connection, generation) = self.connection().await?;
-        let answer = command.query_async(&mut connection).await;
-        match self.judged(answer, generation).await {
-            Err(failure) if self.repeats && failure.trouble == Trouble::Away => {
-                let (mut connection, generation) = self.connection().await?;
-                let answer = command.query_async(&mut connection).await;
-                self.judged(answer, generation).await
-            }
-            answer => answer,
-        }
+        self.send(Sent::One(command)).await?.pop().ok_or_else(Failure::gone)
     }
 
     /// Sends several at once.
     pub(crate) async fn pipeline(&self, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
-        let (mut connection, generation) = self.connection().await?;
-        let answer = pipeline.query_async(&mut connection).await;
-        match self.judged(answer, generation).await {
-            Err(failure) if self.repeats && failure.trouble == Trouble::Away => {
-                let (mut connection, generation) = self.connection().await?;
-                let answer = pipeline.query_async(&mut connection).await;
-                self.judged(answer, generation).await
-            }
-            answer => answer,
-        }
+        self.send(Sent::Several(pipeline)).await
     }
 
     /// Waits as long as it makes sense before the next try: full jitter, longer with every failure in a row.
@@ -110,48 +123,55 @@ impl Link {
         self.clock.sleep(wait).await;
     }
 
-    async fn judged<T>(&self, answer: redis::RedisResult<T>, generation: u64) -> Result<T, Failure> {
+    async fn send(&self, sent: Sent<'_>) -> Result<Vec<Value>, Failure> {
+        match self.send_once(sent).await {
+            Err(failure) if self.repeats && failure.trouble == Trouble::Away => self.send_once(sent).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_once(&self, sent: Sent<'_>) -> Result<Vec<Value>, Failure> {
+        let Live { mut connection, number, mut moves } = self.connection().await?;
+        // What a server that is no longer the master would answer, nobody waits for.
+        let answer = tokio::select! {
+            biased;
+            answer = sent.query(&mut connection) => answer.map_err(Failure::from),
+            _ = moves.changed() => Err(Failure::gone()),
+        };
         let mut state = self.state.lock().await;
-        match answer {
-            Ok(answer) => {
-                state.backoff.reset();
-                Ok(answer)
-            }
-            Err(error) => {
-                let failure = Failure::from(error);
-                if failure.trouble == Trouble::Away && state.generation == generation {
+        match &answer {
+            Ok(_) => state.backoff.reset(),
+            Err(failure) => {
+                self.place.heard(failure);
+                let is_current = state.live.as_ref().is_some_and(|live| live.number == number);
+                if failure.breaks_connection() && is_current {
                     state.live = None;
                 }
-                Err(failure)
             }
         }
+        answer
     }
 
-    async fn connection(&self) -> Result<(MultiplexedConnection, u64), Failure> {
+    async fn connection(&self) -> Result<Live, Failure> {
         let mut state = self.state.lock().await;
-        if state.live.is_none() {
-            let info = self.place.locate().await?;
-            state.live = Some(connect(info, ProtocolVersion::RESP2, None).await?);
-            state.generation += 1;
+        let has_moved = |live: &Live| live.moves.has_changed().unwrap_or(true);
+        if let Some(live) = state.live.as_ref().filter(|live| !has_moved(live)) {
+            return Ok(live.clone());
         }
-        let live = state.live.clone().ok_or_else(Failure::gone)?;
-        Ok((live, state.generation))
+        state.live = None;
+        // Before the question: a move that comes while it is answered counts.
+        let moves = self.place.moves();
+        let connection = self.connect().await.inspect_err(|failure| self.place.heard(failure))?;
+        let mut number = 0;
+        self.made.send_modify(|made| {
+            *made += 1;
+            number = *made;
+        });
+        let live = Live { connection, number, moves };
+        Ok(state.live.insert(live).clone())
     }
-}
 
-/// Makes one connection, with explicit time-outs; `pushes` hears what the server sends unasked.
-pub(crate) async fn connect(
-    info: redis::ConnectionInfo,
-    protocol: ProtocolVersion,
-    pushes: Option<UnboundedSender<PushInfo>>,
-) -> Result<MultiplexedConnection, Failure> {
-    let settings = info.redis_settings().clone().set_protocol(protocol);
-    let client = Client::open(info.set_redis_settings(settings))?;
-    let mut config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT))
-        .set_response_timeout(Some(RESPONSE));
-    if let Some(pushes) = pushes {
-        config = config.set_push_sender(pushes);
+    async fn connect(&self) -> Result<MultiplexedConnection, Failure> {
+        connect(self.place.locate().await?, ProtocolVersion::RESP2, None).await
     }
-    Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
 }

@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::num::NonZeroU32;
 
+use bytes::Bytes;
 use redis::{Value, cmd};
-use teimoso_delivery::model::{Application, EventId, Key, LaneKey, LaneRecord, Millis, PauseWhy};
+use teimoso_delivery::model::{
+    Application, AttemptRecord, EventId, Key, LaneKey, LaneRecord, Millis, PauseWhy,
+};
 use teimoso_delivery::store::{
-    Closing, DeliveryParcel, EventName, EventParcel, LaneParcel, NameParcel, Origin, Page, Parcel,
+    Closing, Counts, DeliveryParcel, EventName, EventParcel, LaneParcel, NameParcel, Origin, Page, Parcel,
     StoreError, StoreErrorKind,
 };
 
@@ -37,7 +40,8 @@ pub(crate) async fn page(shared: &Shared, cursor: Option<String>) -> Result<Page
     let (phase, place) = cursor.split_at_checked(1).unwrap_or_default();
     let index = || place.parse::<usize>().map_err(|_| failed("the cursor is none of an export"));
     match phase {
-        "e" => events(shared, place).await,
+        "e" => events(shared, index()?).await,
+        "o" => old_events(shared, place).await,
         "w" => public::waiting(shared, index()?).await,
         "b" => public::buried(shared, index()?).await,
         "n" => names(shared, place).await,
@@ -48,11 +52,21 @@ pub(crate) async fn page(shared: &Shared, cursor: Option<String>) -> Result<Page
 
 /// What is ready in the public keys is adopted first, as any worker does.
 async fn beginning(shared: &Shared) -> Result<Page<Parcel>, StoreError> {
+    if let Some(outlying) = &shared.outlying {
+        let mut counts = Counts::default();
+        outlying.count(shared, &mut counts).await?;
+        if counts.accepted > 0 {
+            return Err(failed(
+                "in a redis cluster what lies in espera and mortos is on other servers and does not move: replay or \
+                 remove it first",
+            ));
+        }
+    }
     while ingress::adopt(shared).await? > 0 {}
     public::begin(shared).await?;
     let mut data = vec![Parcel::Origin(Origin { salt: shared.ids().salt() })];
     data.extend(lanes(shared).await?);
-    Ok(Page { data, next_cursor: Some("e-".to_owned()) })
+    Ok(Page { data, next_cursor: Some("e0".to_owned()) })
 }
 
 async fn lanes(shared: &Shared) -> Result<Vec<Parcel>, StoreError> {
@@ -120,75 +134,120 @@ async fn hmget(shared: &Shared, hash: &str, fields: &[String]) -> Result<Vec<Val
     array(shared.reads.command(&ask).await?)
 }
 
-async fn events(shared: &Shared, from: &str) -> Result<Page<Parcel>, StoreError> {
+/// In the order in which they came; those beside the list come last.
+async fn events(shared: &Shared, from: usize) -> Result<Page<Parcel>, StoreError> {
+    let mut range = cmd("LRANGE");
+    range.arg(shared.keys.own("order:events")).arg(from).arg(from + EVENTS - 1);
+    let texts = texts(shared.reads.command(&range).await?)?;
+    if texts.is_empty() {
+        return Ok(Page { data: Vec::new(), next_cursor: Some("o-".to_owned()) });
+    }
+    // The list may name what came back and stands beside it.
+    let mut beside = cmd("ZMSCORE");
+    beside.arg(shared.keys.own("order:old")).arg(&texts);
+    let beside = array(shared.reads.command(&beside).await?)?;
+    let listed = texts.iter().zip(beside).filter(|(_, beside)| *beside == Value::Nil);
+    let listed: Vec<String> = listed.map(|(text, _)| text.clone()).collect();
+    let next_cursor = Some(format!("e{}", from + EVENTS));
+    Ok(Page { data: event_parcels(shared, &listed).await?, next_cursor })
+}
+
+async fn old_events(shared: &Shared, from: &str) -> Result<Page<Parcel>, StoreError> {
     let mut range = cmd("ZRANGEBYLEX");
-    range.arg(shared.keys.own("order:events")).arg(from).arg("+").arg("LIMIT").arg(0).arg(EVENTS);
-    let keys = array(shared.reads.command(&range).await?)?;
-    let keys = keys.into_iter().map(|key| parse_key(&some_bytes(key)?).map_err(damaged));
-    let keys = keys.collect::<Result<Vec<Key>, StoreError>>()?;
-    let Some(last) = keys.last() else {
-        return Ok(Page { data: Vec::new(), next_cursor: Some("w0".to_owned()) });
-    };
-    let next_cursor = Some(format!("e({}", key_text(*last)));
-    let texts: Vec<String> = keys.iter().copied().map(key_text).collect();
-    let records = hmget(shared, "events", &texts).await?;
-    let after: Vec<String> = keys.iter().map(|key| key_text(delivery_key(*key))).collect();
-    let mut deliveries = deliveries(shared, &after).await?;
-    let mut data = Vec::new();
-    for (key, record) in keys.into_iter().zip(records) {
-        let Some(record) = bytes(record)? else { continue };
-        let (event, _) = codec::decode_event(&record, key, shared.ids()).map_err(damaged)?;
-        let deliveries = deliveries.remove(&key).into_iter().collect();
-        data.push(Parcel::Event(Box::new(EventParcel { key, event, deliveries })));
-    }
-    Ok(Page { data, next_cursor })
+    range.arg(shared.keys.own("order:old")).arg(from).arg("+").arg("LIMIT").arg(0).arg(EVENTS);
+    let texts = texts(shared.reads.command(&range).await?)?;
+    let next_cursor = Some(texts.last().map_or_else(|| "w0".to_owned(), |last| format!("o({last}")));
+    Ok(Page { data: event_parcels(shared, &texts).await?, next_cursor })
 }
 
-/// An event's delivery has the key after its own.
-pub(super) fn delivery_key(event: Key) -> Key {
-    Key::from_raw(event.raw().saturating_add(1)).unwrap_or(event)
+fn texts(value: Value) -> Result<Vec<String>, StoreError> {
+    let text = |value| Ok(String::from_utf8_lossy(&some_bytes(value)?).into_owned());
+    array(value)?.into_iter().map(text).collect()
 }
 
-/// The deliveries that are there, by their event.
-async fn deliveries(shared: &Shared, keys: &[String]) -> Result<HashMap<Key, DeliveryParcel>, StoreError> {
-    let (mut found, mut wanted) = (Vec::new(), Vec::new());
-    for (text, record) in keys.iter().zip(hmget(shared, "deliveries", keys).await?) {
+/// An event's record with its delivery's, if it has one of its own.
+struct Found {
+    key: Key,
+    record: Bytes,
+    delivery: Option<DeliveryRecord>,
+}
+
+/// What is there of these; one that is named and gone is passed over.
+async fn event_parcels(shared: &Shared, keys: &[String]) -> Result<Vec<Parcel>, StoreError> {
+    let (records, deliveries) =
+        (hmget(shared, "events", keys).await?, hmget(shared, "deliveries", keys).await?);
+    let mut found = Vec::new();
+    for ((text, record), delivery) in keys.iter().zip(records).zip(deliveries) {
         let Some(record) = bytes(record)? else { continue };
-        let record = DeliveryRecord::decode(&record).map_err(damaged)?;
-        wanted.extend((1..=record.progress.attempts).map(|number| format!("{text}:{number}")));
-        found.push((parse_key(text.as_bytes()).map_err(damaged)?, record));
-    }
-    let mut attempts = HashMap::new();
-    for some in wanted.chunks(STEP) {
-        for (field, attempt) in some.iter().zip(hmget(shared, "attempts", some).await?) {
-            // A number that was settled without a record has none.
-            let Some(attempt) = bytes(attempt)? else { continue };
-            attempts.insert(field.clone(), codec::decode_attempt(&attempt).map_err(damaged)?);
-        }
-    }
-    let lanes: Vec<String> = found.iter().map(|(_, record)| record.lane.to_string()).collect();
-    let names = hmget(shared, "lane_names", &lanes).await?;
-    let now = shared.clock.now();
-    let mut parcels = HashMap::new();
-    for ((key, record), name) in found.into_iter().zip(names) {
-        let lane = bytes(name)?.and_then(|name| lane_key(&name));
-        let lane =
-            lane.ok_or_else(|| failed("a delivery's lane is unknown; `teimoso doctor --heal` finds it"))?;
-        let text = key_text(key);
-        let numbers = 1..=record.progress.attempts;
-        let parcel = DeliveryParcel {
-            key,
-            lane,
-            state: record.state,
-            progress: record.progress,
-            due: record.due,
-            reason: record.reason,
-            finished_at: record.finished_at,
-            attempts: numbers.filter_map(|number| attempts.remove(&format!("{text}:{number}"))).collect(),
+        let delivery = match bytes(delivery)? {
+            Some(delivery) => Some(DeliveryRecord::decode(&delivery).map_err(damaged)?),
+            None => DeliveryRecord::never_claimed(&record).map_err(damaged)?,
         };
-        parcels.insert(record.event, parcel.at_rest(record.cancel_wished, now));
+        found.push(Found { key: parse_key(text.as_bytes()).map_err(damaged)?, record, delivery });
+    }
+    let mut attempts = earlier_attempts(shared, &found).await?;
+    let lanes: Vec<String> =
+        found.iter().filter_map(|one| Some(one.delivery.as_ref()?.lane.to_string())).collect();
+    let mut names = hmget(shared, "lane_names", &lanes).await?.into_iter();
+    let mut parcels = Vec::new();
+    for Found { key, record, delivery } in found {
+        let (event, _) = codec::decode_event(&record, key, shared.ids()).map_err(damaged)?;
+        let mut deliveries = Vec::new();
+        if let Some(record) = delivery {
+            let lane = bytes(names.next().unwrap_or(Value::Nil))?.and_then(|name| lane_key(&name));
+            let lane =
+                lane.ok_or_else(|| failed("a delivery's lane is unknown; `teimoso doctor --heal` finds it"))?;
+            let earlier = attempts.remove(&key).unwrap_or_default();
+            deliveries.push(delivery_parcel(shared, key, record, lane, earlier)?);
+        }
+        parcels.push(Parcel::Event(Box::new(EventParcel { key, event, deliveries })));
     }
     Ok(parcels)
+}
+
+fn delivery_parcel(
+    shared: &Shared,
+    event: Key,
+    record: DeliveryRecord,
+    lane: LaneKey,
+    mut attempts: Vec<AttemptRecord>,
+) -> Result<DeliveryParcel, StoreError> {
+    if !record.last.is_empty() {
+        attempts.push(codec::decode_attempt(&record.last).map_err(damaged)?);
+    }
+    let parcel = DeliveryParcel {
+        key: codec::delivery_key(event),
+        lane,
+        state: record.state,
+        progress: record.progress,
+        due: record.due,
+        reason: record.reason,
+        finished_at: record.finished_at,
+        attempts,
+    };
+    Ok(parcel.at_rest(record.cancel_wished, shared.clock.now()))
+}
+
+/// Attempts before each delivery's last, which is in its record.
+async fn earlier_attempts(
+    shared: &Shared,
+    found: &[Found],
+) -> Result<HashMap<Key, Vec<AttemptRecord>>, StoreError> {
+    let mut wanted = Vec::new();
+    for Found { key, delivery, .. } in found {
+        let last = delivery.as_ref().map_or(0, |delivery| delivery.progress.attempts);
+        wanted.extend((1..last).map(|number| (*key, format!("{}:{number}", key_text(*key)))));
+    }
+    let mut attempts: HashMap<Key, Vec<AttemptRecord>> = HashMap::new();
+    for some in wanted.chunks(STEP) {
+        let fields: Vec<String> = some.iter().map(|(_, field)| field.clone()).collect();
+        for ((key, _), attempt) in some.iter().zip(hmget(shared, "attempts", &fields).await?) {
+            // A number that was settled without a record has none.
+            let Some(attempt) = bytes(attempt)? else { continue };
+            attempts.entry(*key).or_default().push(codec::decode_attempt(&attempt).map_err(damaged)?);
+        }
+    }
+    Ok(attempts)
 }
 
 async fn names(shared: &Shared, cursor: &str) -> Result<Page<Parcel>, StoreError> {
@@ -238,8 +297,8 @@ async fn jobs(shared: &Shared) -> Result<Page<Parcel>, StoreError> {
         let mut ask = cmd("LINDEX");
         ask.arg(shared.keys.own(&format!("job:{text}"))).arg(0);
         let left = bytes(shared.reads.command(&ask).await?)?.and_then(|left| parse_key(&left).ok());
-        let seen = left.and_then(|left| Key::from_raw(left.raw() - 1));
-        data.push(Parcel::Replay(job.parcel(parse_key(&key).map_err(damaged)?, seen)));
+        // The list names events; the delivery before the next one is the last that was seen.
+        data.push(Parcel::Replay(job.parcel(parse_key(&key).map_err(damaged)?, left)));
     }
     data.push(Parcel::End(closing(shared).await?));
     Ok(Page { data, next_cursor: None })

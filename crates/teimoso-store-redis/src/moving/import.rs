@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use redis::Value;
-use teimoso_delivery::model::{DeadReason, IdSpace, Key, Millis, PauseWhy};
+use teimoso_delivery::model::{DeadReason, IdSpace, Key, Millis, Mode, PauseWhy};
 use teimoso_delivery::store::{
     Closing, DeliveryParcel, EventName, EventParcel, LaneParcel, NameParcel, NewReplay, Origin, Parcel,
     ReplayParcel, ReplayState, StoreError, StoreErrorKind,
@@ -31,6 +31,7 @@ pub(crate) async fn import(shared: &Shared, parcels: Vec<Parcel>) -> Result<(), 
             }
             Parcel::Lane(lane) => add_lane(batch.of("lanes", 0).await?, lane),
             Parcel::Event(event) => {
+                check_mode(shared, event)?;
                 let call = batch.of("events", event.event.payload.len()).await?;
                 add_event(call, event, shared.ids());
             }
@@ -46,6 +47,23 @@ pub(crate) async fn import(shared: &Shared, parcels: Vec<Parcel>) -> Result<(), 
         }
     }
     batch.flush().await
+}
+
+/// What may not be made twice is not taken where that cannot be promised (G4).
+fn check_mode(shared: &Shared, parcel: &EventParcel) -> Result<(), StoreError> {
+    let once =
+        |delivery: &DeliveryParcel| delivery.progress.mode == Mode::AtMostOnce && !delivery.state.is_final();
+    if !parcel.deliveries.iter().any(once) || shared.survey.found().carries_at_most_once() {
+        return Ok(());
+    }
+    Err(StoreError::new(
+        StoreErrorKind::Failed,
+        format!(
+            "event {} is to be delivered at most once, which this redis cannot promise; set appendfsync always, or \
+             let it be delivered first",
+            parcel.event.id
+        ),
+    ))
 }
 
 /// Parcels of one kind on their way.
@@ -166,7 +184,8 @@ async fn job(shared: &Shared, parcel: &ReplayParcel) -> Result<(), StoreError> {
     if parcel.state == ReplayState::Running {
         prepared = format!("job:prepared:{:016x}", shared.entropy.next_u64());
         let list = shared.keys.own(&prepared);
-        gather(shared, &parcel.filter, parcel.seen, Some(&list)).await?;
+        let seen = parcel.seen.and_then(codec::event_key);
+        gather(shared, &parcel.filter, seen, Some(&list)).await?;
     }
     let order = NewReplay { filter: parcel.filter, rate: parcel.rate, dry_run: false };
     let mut call = call(shared, "job");

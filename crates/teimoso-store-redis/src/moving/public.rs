@@ -12,8 +12,8 @@ use teimoso_delivery::model::{
 };
 use teimoso_delivery::store::{DeliveryParcel, EventParcel, Page, Parcel, StoreError};
 
-use super::export::{damaged, delivery_key};
-use crate::codec::{key_text, parse_key};
+use super::export::damaged;
+use crate::codec::{delivery_key, key_text, parse_key};
 use crate::entry::{Entry, Read};
 use crate::ingress::lane_of;
 use crate::reply::{array, bytes, number, some_bytes, some_number};

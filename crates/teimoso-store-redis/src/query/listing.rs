@@ -1,6 +1,6 @@
 //! Listings: newest first, in pages whose cursor is the last key looked at. A page bounds work, not only size.
 
-use redis::{Pipeline, pipe};
+use redis::cmd;
 use teimoso_delivery::model::{DeliveryState, Key, Millis};
 use teimoso_delivery::store::{
     DeliveryFilter, DeliveryView, EventFilter, EventView, MAX_PAGE, Page, StoreError, StoreErrorKind,
@@ -8,7 +8,8 @@ use teimoso_delivery::store::{
 
 use super::views;
 use crate::codec::{EventHead, key_text, parse_key};
-use crate::reply::{array, some_bytes, unexpected};
+use crate::reply::{array, number, some_bytes, unexpected};
+use crate::scripts::READ;
 use crate::shared::Shared;
 
 /// Rows looked at for one page.
@@ -16,8 +17,8 @@ const MOST_LOOKED_AT: usize = 1_000;
 
 /// Where a page begins and must end.
 struct Range {
-    /// As Redis spells it: exclusive, or everything.
-    before: String,
+    /// Exclusive; `None` is everything.
+    before: Option<String>,
     from: String,
 }
 
@@ -35,23 +36,11 @@ impl Range {
         if before.is_some_and(|before| before <= lower) {
             return Ok(None);
         }
-        let before = before.map_or_else(|| "+".to_owned(), |key| format!("({}", key_text(key)));
-        Ok(Some(Self { before, from: format!("[{}", key_text(lower)) }))
+        Ok(Some(Self { before: before.map(key_text), from: key_text(lower) }))
     }
 
     fn go_on_below(&mut self, key: Key) {
-        self.before = format!("({}", key_text(key));
-    }
-
-    fn ask(&self, asked: &mut Pipeline, order: &str, most: usize) {
-        asked
-            .cmd("ZREVRANGEBYLEX")
-            .arg(order)
-            .arg(&self.before)
-            .arg(&self.from)
-            .arg("LIMIT")
-            .arg(0)
-            .arg(most);
+        self.before = Some(key_text(key));
     }
 }
 
@@ -66,41 +55,62 @@ fn encode(listing: char, key: Key) -> String {
     format!("{listing}{}", key_text(key))
 }
 
-/// The next keys of several orders together, newest first.
+/// Where keys are listed.
+enum Order {
+    /// Every event, and so every delivery.
+    Events,
+    /// The deliveries of one kind.
+    Set(&'static str),
+}
+
+/// The next keys, newest first. What is gone meanwhile may be among them.
 async fn next_keys(
     shared: &Shared,
-    orders: &[&str],
+    order: &Order,
     range: &Range,
     most: usize,
 ) -> Result<Vec<Key>, StoreError> {
-    let mut asked = pipe();
-    orders.iter().for_each(|order| range.ask(&mut asked, &shared.keys.own(order), most));
-    let mut keys = Vec::new();
-    for found in shared.reads.pipeline(&asked).await? {
-        for key in array(found)? {
-            keys.push(parse_key(&some_bytes(key)?).map_err(|_| unexpected())?);
+    let keys = match order {
+        Order::Events => {
+            let mut call = shared.call(&READ);
+            call.arg("order").number(most as u64);
+            call.arg(range.before.as_deref().unwrap_or("")).arg(range.from.as_str());
+            shared.reads.call(&call).await?
         }
-    }
-    keys.sort_unstable_by(|a, b| b.cmp(a));
-    // One that moved from one order to the other between two answers is there twice.
-    keys.dedup();
-    keys.truncate(most);
-    Ok(keys)
+        Order::Set(name) => {
+            let before = range.before.as_ref().map_or_else(|| "+".to_owned(), |key| format!("({key}"));
+            let mut ask = cmd("ZREVRANGEBYLEX");
+            ask.arg(shared.keys.own(name)).arg(before).arg(format!("[{}", range.from));
+            ask.arg("LIMIT").arg(0).arg(most);
+            shared.reads.command(&ask).await?
+        }
+    };
+    let read = |key| parse_key(&some_bytes(key)?).map_err(|_| unexpected());
+    array(keys)?.into_iter().map(read).collect()
 }
 
 const fn end<T>() -> Page<T> {
     Page { data: Vec::new(), next_cursor: None }
 }
 
-fn orders_of(filter: &DeliveryFilter) -> &'static [&'static str] {
+fn order_of(filter: &DeliveryFilter) -> Order {
     match filter.state {
-        Some(DeliveryState::Pending | DeliveryState::InFlight | DeliveryState::Scheduled) => &["order:alive"],
-        Some(DeliveryState::Delivered) => &["order:delivered"],
-        Some(DeliveryState::Dead) => &["order:dead"],
-        Some(DeliveryState::Cancelled) => &["order:cancelled"],
-        None if filter.reason.is_some() => &["order:dead"],
-        None => &["order:alive", "order:delivered", "order:dead", "order:cancelled"],
+        Some(DeliveryState::Scheduled) => Order::Set("order:tried"),
+        Some(DeliveryState::Dead) => Order::Set("order:dead"),
+        Some(DeliveryState::Cancelled) => Order::Set("order:cancelled"),
+        None if filter.reason.is_some() => Order::Set("order:dead"),
+        None | Some(DeliveryState::Pending | DeliveryState::InFlight | DeliveryState::Delivered) => {
+            Order::Events
+        }
     }
+}
+
+/// Whether nothing is in this state, so that nobody walks through everything to find that out.
+async fn is_empty(shared: &Shared, state: Option<DeliveryState>) -> Result<bool, StoreError> {
+    let Some(state) = state else { return Ok(false) };
+    let mut ask = cmd("HGET");
+    ask.arg(shared.keys.own("counts")).arg(state.name());
+    Ok(number(&shared.reads.command(&ask).await?)?.unwrap_or(0) == 0)
 }
 
 fn fits(filter: &DeliveryFilter, view: &DeliveryView, head: &EventHead) -> bool {
@@ -124,12 +134,15 @@ pub(crate) async fn deliveries(
         return Ok(end());
     };
     let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
-    let (mut data, mut looked) = (Vec::new(), 0);
+    let (order, mut data, mut looked) = (order_of(&filter), Vec::new(), 0);
+    if is_empty(shared, filter.state).await? {
+        return Ok(end());
+    }
     loop {
-        let keys = next_keys(shared, orders_of(&filter), &range, limit).await?;
+        let keys = next_keys(shared, &order, &range, limit).await?;
         let texts: Vec<String> = keys.iter().copied().map(key_text).collect();
         let mut step = if keys.len() < limit { Step::End } else { Step::More };
-        for (key, view, head) in views::deliveries(shared, &texts).await? {
+        for views::Delivery { key, view, head, .. } in views::deliveries(shared, &texts).await? {
             if data.len() == limit {
                 break;
             }
@@ -159,7 +172,7 @@ pub(crate) async fn events(shared: &Shared, filter: EventFilter) -> Result<Page<
     let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
     let (mut data, mut looked) = (Vec::new(), 0);
     loop {
-        let keys = next_keys(shared, &["order:events"], &range, limit - data.len()).await?;
+        let keys = next_keys(shared, &Order::Events, &range, limit - data.len()).await?;
         let texts: Vec<String> = keys.iter().copied().map(key_text).collect();
         let wanted = limit - data.len();
         let found = views::events(shared, "events", &texts).await?;
@@ -205,8 +218,8 @@ mod tests {
     #[test]
     fn pages_are_walked_below_the_last_key() {
         let mut range = Range::new(None, None, 'd', None).unwrap().unwrap();
-        assert_eq!((range.before.as_str(), range.from.as_str()), ("+", "[000000000000000"));
+        assert_eq!((range.before.as_deref(), range.from.as_str()), (None, "000000000000000"));
         range.go_on_below(Key::first_at(Millis::new(1)));
-        assert_eq!(range.before, "(000000000001000");
+        assert_eq!(range.before.as_deref(), Some("000000000001000"));
     }
 }

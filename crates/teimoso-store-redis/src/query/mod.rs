@@ -47,31 +47,48 @@ pub(crate) async fn payload(
 }
 
 pub(crate) async fn delivery(shared: &Shared, id: DeliveryId) -> Result<Option<DeliveryView>, StoreError> {
-    let Some(key) = shared.ids().delivery_key(id) else { return Ok(None) };
-    Ok(views::deliveries(shared, &[key_text(key)]).await?.pop().map(|(_, view, _)| view))
+    let Some(key) = shared.key_of(id) else { return Ok(None) };
+    Ok(views::deliveries(shared, &[key_text(key)]).await?.pop().map(|one| one.view))
 }
 
 pub(crate) async fn attempts(shared: &Shared, id: DeliveryId) -> Result<Vec<AttemptView>, StoreError> {
-    let Some(key) = shared.ids().delivery_key(id) else { return Ok(Vec::new()) };
+    let Some(key) = shared.key_of(id) else { return Ok(Vec::new()) };
     let key = key_text(key);
-    let Some((_, view, head)) = views::deliveries(shared, std::slice::from_ref(&key)).await?.pop() else {
+    let Some(one) = views::deliveries(shared, std::slice::from_ref(&key)).await?.pop() else {
         return Ok(Vec::new());
     };
-    if view.attempts == 0 {
+    let views::Delivery { view, head, last, .. } = one;
+    let mut found = Vec::new();
+    for record in earlier_attempts(shared, &key, view.attempts).await?.into_iter().chain([last]) {
+        // None of its attempts left a record.
+        if record.is_empty() {
+            continue;
+        }
+        let EventHead { content_type, headers, .. } = head.clone();
+        let record = codec::decode_attempt(&record).map_err(|_| damaged())?;
+        found.push(AttemptView { record, event_id: view.event_id.clone(), content_type, headers });
+    }
+    Ok(found)
+}
+
+/// The records of all attempts but the last, which is with its delivery.
+async fn earlier_attempts(
+    shared: &Shared,
+    key: &str,
+    attempts: u32,
+) -> Result<Vec<bytes::Bytes>, StoreError> {
+    if attempts < 2 {
         return Ok(Vec::new());
     }
     let mut ask = redis::cmd("HMGET");
     ask.arg(shared.keys.own("attempts"));
-    for number in 1..=view.attempts.min(MOST_ATTEMPTS) {
+    for number in 1..=attempts.min(MOST_ATTEMPTS) {
         ask.arg(format!("{key}:{number}"));
     }
     let mut found = Vec::new();
     for record in array(shared.reads.command(&ask).await?)? {
         // A number that was settled without a record has none.
-        let Some(record) = bytes(record)? else { continue };
-        let EventHead { content_type, headers, .. } = head.clone();
-        let record = codec::decode_attempt(&record).map_err(|_| damaged())?;
-        found.push(AttemptView { record, event_id: view.event_id.clone(), content_type, headers });
+        found.extend(bytes(record)?);
     }
     Ok(found)
 }
@@ -81,6 +98,9 @@ pub(crate) async fn stats(shared: &Shared) -> Result<Stats, StoreError> {
     let [counted, head, lanes, public @ ..] = exactly::<7>(answers)?;
     let (mut counts, bytes) = counts(array(counted)?)?;
     count_public(&mut counts, &public)?;
+    if let Some(outlying) = &shared.outlying {
+        outlying.count(shared, &mut counts).await?;
+    }
     let oldest = array(head)?.get(1).map(number).transpose()?.flatten();
     let oldest = oldest.map(|due| Millis::new(u64::try_from(due).unwrap_or(0)));
     let now = shared.clock.now();

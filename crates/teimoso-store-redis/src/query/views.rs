@@ -1,5 +1,6 @@
 //! Views of deliveries and events, read in one script so that each is of one instant.
 
+use bytes::Bytes;
 use redis::Value;
 use teimoso_delivery::model::{Key, Millis, NextWhy};
 use teimoso_delivery::store::{DeliveryView, EventView, StoreError};
@@ -12,8 +13,14 @@ use crate::shared::Shared;
 /// Views read by one script.
 const STEP: usize = 50;
 
-/// A delivery's key, its view, and the head of its event.
-pub(super) type Delivery = (Key, DeliveryView, EventHead);
+/// A delivery.
+pub(super) struct Delivery {
+    pub(super) key: Key,
+    pub(super) view: DeliveryView,
+    pub(super) head: EventHead,
+    /// Its last attempt's record; may be empty.
+    pub(super) last: Bytes,
+}
 
 /// What is there of these deliveries, in order.
 pub(super) async fn deliveries(shared: &Shared, keys: &[String]) -> Result<Vec<Delivery>, StoreError> {
@@ -56,7 +63,7 @@ fn read_delivery(value: Value, shared: &Shared) -> Result<Option<Delivery>, Stor
     let mut values = array(value)?.into_iter();
     let mut next = || values.next().ok_or_else(unexpected);
     let (key, record, head) = (some_bytes(next()?)?, some_bytes(next()?)?, some_bytes(next()?)?);
-    let (_size, attempt) = (next()?, some_bytes(next()?)?);
+    let _size = next()?;
     let (why, until) = (some_number(&next()?)?, natural::<u64>(&next()?)?);
     let (Ok(key), Ok(record)) = (codec::parse_key(&key), DeliveryRecord::decode(&record)) else {
         return Ok(None);
@@ -67,14 +74,13 @@ fn read_delivery(value: Value, shared: &Shared) -> Result<Option<Delivery>, Stor
         2 => Some((Millis::new(until), NextWhy::Breaker)),
         _ => None,
     };
-    let last = codec::decode_attempt(&attempt).ok();
-    let ids = shared.ids();
+    let last = codec::decode_attempt(&record.last).ok();
     let next_attempt = (!record.state.is_final() && record.nonce.0 == 0).then(|| {
         paused.filter(|(until, _)| *until > record.due).unwrap_or((record.due, record.progress.why))
     });
     let view = DeliveryView {
-        id: ids.delivery(key),
-        event_id: head.id(record.event, ids),
+        id: shared.delivery_id(key),
+        event_id: head.id(key, shared.ids()),
         application: head.application.clone(),
         url: head.url.clone().unwrap_or_else(|| "".into()),
         state: record.state,
@@ -84,12 +90,12 @@ fn read_delivery(value: Value, shared: &Shared) -> Result<Option<Delivery>, Stor
         mode: record.progress.mode,
         reason: record.reason,
         next_attempt,
-        created_at: record.event.at(),
+        created_at: key.at(),
         finished_at: record.finished_at,
         last_status: last.as_ref().and_then(|attempt| attempt.status),
         last_error: last.and_then(|attempt| attempt.error),
     };
-    Ok(Some((key, view, head)))
+    Ok(Some(Delivery { key, view, head, last: record.last }))
 }
 
 fn read_event(value: Value, shared: &Shared) -> Result<Option<(Key, EventView)>, StoreError> {
@@ -108,7 +114,7 @@ fn read_event(value: Value, shared: &Shared) -> Result<Option<(Key, EventView)>,
         kind: head.kind,
         content_type: head.content_type,
         created_at: key.at(),
-        deliveries: deliveries.into_iter().map(|(_, view, _)| view).collect(),
+        deliveries: deliveries.into_iter().map(|one| one.view).collect(),
     };
     Ok(Some((key, view)))
 }

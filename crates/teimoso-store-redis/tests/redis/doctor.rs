@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::{DeliveryId, DeliveryState};
 use teimoso_delivery::store::{Checkup, Claimed, FactValue, FindingKind, LEASE, Next, Store};
 use teimoso_delivery::testkit::{ManualClock, Offer, offer};
 use teimoso_store_redis::Examination;
 
-use super::server::{Server, is_installed};
 use super::world::{World, again, entry, story};
 
 const URL: &str = "http://loja.example/a?x=1";
@@ -65,9 +65,6 @@ async fn delivers(world: &World, expected: &[DeliveryId]) {
 
 /// A story in time that the test moves.
 fn by_hand(tell: impl AsyncFnOnce(&mut World, ManualClock)) {
-    if !is_installed() {
-        return;
-    }
     story(async {
         let (mut world, clock) = World::by_hand();
         tell(&mut world, clock).await;
@@ -146,8 +143,24 @@ fn g5_a_holder_that_lives_keeps_what_was_an_orphan_for_a_moment() {
 fn g2_a_lane_whose_queue_is_gone_gets_its_deliveries_back() {
     by_hand(async |world, _| {
         let sent = [send(world, offer(URL)).await, send(world, offer(URL)).await];
+        let held = world.claim(2).await;
+        world.settle_all(held, Next::Released).await;
         world.command(&["DEL", &own("lane:1")]);
         found_and_healed(world, &[(FindingKind::AliveNotQueued, 2)]).await;
+        delivers(world, &sent).await;
+    });
+}
+
+#[test]
+fn g2_what_was_never_claimed_and_fell_out_of_its_lanes_list_gets_back_in() {
+    by_hand(async |world, _| {
+        let mut sent = Vec::new();
+        for _ in 0..9 {
+            sent.push(send(world, offer(URL)).await);
+        }
+        world.command(&["DEL", &own("fresh:1")]);
+        let kinds = [(FindingKind::AliveNotQueued, 4), (FindingKind::LaneNotWaiting, 1)];
+        found_and_healed(world, &kinds).await;
         delivers(world, &sent).await;
     });
 }
@@ -204,11 +217,8 @@ fn g9_a_lane_that_counts_attempts_nobody_makes_is_freed() {
         world.command(&["DEL", &own("order:events"), &own("counts"), &own("heads")]);
         drop(pairs);
         let checkup = examine(world, true).await;
-        assert_eq!(
-            (checkup.count_of(FindingKind::LaneSlotsOff), checkup.totals()),
-            (1, (1, 1)),
-            "{checkup:?}"
-        );
+        let (found, healed) = checkup.totals();
+        assert_eq!((checkup.count_of(FindingKind::LaneSlotsOff), found), (1, healed), "{checkup:?}");
         clock.advance(Duration::from_secs(1));
         let again = send(world, offer(URL)).await;
         assert_ne!(again, sent);
@@ -231,7 +241,9 @@ fn g2_a_delivery_without_its_event_is_a_dead_letter_that_a_person_counts() {
     by_hand(async |world, _| {
         send(world, offer(URL)).await;
         let whole = send(world, offer("http://loja.example/b")).await;
-        let redis::Value::Array(mut keys) = world.command(&["ZRANGE", &own("order:events"), "0", "0"]) else {
+        let held = world.claim(2).await;
+        world.settle_all(held, Next::Released).await;
+        let redis::Value::Array(mut keys) = world.command(&["LRANGE", &own("order:events"), "0", "0"]) else {
             panic!("no list")
         };
         let Some(redis::Value::BulkString(key)) = keys.pop() else { panic!("no key") };
@@ -246,7 +258,7 @@ fn g2_a_delivery_without_its_event_is_a_dead_letter_that_a_person_counts() {
 fn g2_a_lost_lane_is_opened_again_from_the_events_url() {
     by_hand(async |world, _| {
         let sent = [send(world, offer(URL)).await, send(world, offer(URL)).await];
-        for key in ["lanes", "lane_ids", "lane_names", "lane:1", "ring:default", "turns", "heads"] {
+        for key in ["lanes", "lane_ids", "lane_names", "fresh:1", "ring:default", "turns", "heads"] {
             world.command(&["DEL", &own(key)]);
         }
         found_and_healed(world, &[(FindingKind::LaneMissing, 2)]).await;
@@ -284,12 +296,10 @@ fn s2_10_an_entry_that_was_taken_and_has_no_deadline_comes_back() {
 fn g1_a_name_of_an_event_that_never_was_goes_so_that_its_repetition_is_accepted() {
     by_hand(async |world, clock| {
         send(world, offer(URL).named("p-1").key("k-1")).await;
-        let left = ["events", "deliveries", "order:events", "order:alive", "counts", "lane:1", "heads"];
-        for key in left.into_iter().chain(["ring:default", "turns"]) {
+        for key in ["events", "order:events", "counts"] {
             world.command(&["DEL", &own(key)]);
         }
-        let kinds = [(FindingKind::NameWithoutEvent, 2), (FindingKind::LaneNotWaiting, 1)];
-        found_and_healed(world, &kinds).await;
+        found_and_healed(world, &[(FindingKind::NameWithoutEvent, 2)]).await;
         clock.advance(Duration::from_secs(1));
         let again = send(world, offer(URL).named("p-1").key("k-1")).await;
         delivers(world, &[again]).await;
@@ -314,15 +324,17 @@ fn what_would_never_end_by_itself_is_given_an_end() {
 }
 
 #[test]
-fn an_event_that_lost_its_delivery_is_told_and_kept_like_one_for_nobody() {
+fn g4_what_lost_the_record_of_its_claim_is_made_again_unless_it_must_not_be() {
     by_hand(async |world, _| {
-        send(world, offer(URL)).await;
-        let left = ["deliveries", "order:alive", "counts", "lane:1", "heads", "ring:default", "turns"];
-        for key in left {
+        let again = send(world, offer(URL)).await;
+        let held = world.claim(1).await;
+        world.settle_all(held, Next::Delivered).await;
+        for key in ["deliveries", "history", "counts"] {
             world.command(&["DEL", &own(key)]);
         }
-        let kinds = [(FindingKind::EventWithoutDeliveries, 1), (FindingKind::LaneNotWaiting, 1)];
-        found_and_healed(world, &kinds).await;
+        world.command(&["HSET", &own("counts"), "accepted", "1", "pending", "1"]);
+        found_and_healed(world, &[(FindingKind::AliveNotQueued, 1)]).await;
+        delivers(world, &[again]).await;
     });
 }
 
@@ -339,9 +351,6 @@ fn a_record_of_another_kind_is_told_and_left_alone() {
 
 #[test]
 fn a_server_that_forgets_or_evicts_is_a_finding() {
-    if !is_installed() {
-        return;
-    }
     story(async {
         let server = Server::start_with(&["--appendonly", "no", "--maxmemory-policy", "allkeys-lru"]);
         let options = teimoso_store_redis::Options {
@@ -361,11 +370,8 @@ fn a_server_that_forgets_or_evicts_is_a_finding() {
 
 #[test]
 fn g2_beside_a_fleet_at_work_nothing_is_found_and_nothing_is_lost() {
-    if !is_installed() {
-        return;
-    }
     story(async {
-        let world = World::real(Server::start(super::server::Fsync::EverySecond));
+        let world = World::real(Server::start(Fsync::EverySecond));
         let store = world.store.clone();
         let total = 3_000;
         let produce = async {

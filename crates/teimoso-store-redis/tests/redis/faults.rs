@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Next, Store, StoreErrorKind};
 use teimoso_delivery::testkit::offer;
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::{BURIED, READY, World, again, entry, story};
 
 /// Many lanes, so that no lane's sixteen slots bound a claim.

@@ -1,13 +1,12 @@
 //! Stores on servers of their own, for rules that move the clock by hand.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use teimoso_delivery::memory::MemoryStore;
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::testkit::conformance::Fixture;
 use teimoso_delivery::testkit::{ManualClock, SeededEntropy};
 use teimoso_store_redis::{Options, RedisStore, TimeSource};
-
-use super::server::{Fsync, Server, is_installed};
 
 /// Options under which a test's clock decides.
 pub fn by_hand() -> Options {
@@ -21,13 +20,23 @@ pub fn open(server: &Server, clock: ManualClock, seed: u64) -> RedisStore {
 }
 
 fn on(fsync: Fsync, clock: ManualClock) -> Fixture {
-    if !is_installed() {
-        let stand_in = MemoryStore::reference(Arc::new(clock), 7);
-        return Fixture::new(Arc::new(stand_in));
-    }
     let server = Server::start(fsync);
     let store = open(&server, clock, 7);
     Fixture::new(Arc::new(store)).keeping(server)
+}
+
+/// A maker of stores at this address, each with a prefix of its own; `keep` is what runs there.
+pub fn each_at(url: String, keep: impl std::any::Any) -> impl Fn(ManualClock) -> Fixture {
+    let stores = Cell::new(0);
+    move |clock| {
+        let _running = &keep;
+        stores.set(stores.get() + 1);
+        let options = Options { prefix: format!("rule{}", stores.get()), ..by_hand() };
+        let entropy = Arc::new(SeededEntropy::new(7));
+        let store =
+            RedisStore::open(&url, &options, Arc::new(clock), entropy).expect("an empty prefix opens");
+        Fixture::new(Arc::new(store))
+    }
 }
 
 /// Synced before every answer: carries at-most-once.

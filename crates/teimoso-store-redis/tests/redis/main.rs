@@ -1,16 +1,20 @@
 //! The Redis store on real servers, each started by the test that uses it.
 
 mod bulk;
+mod chaos;
 mod clock;
+mod cluster;
 mod conformance;
 mod cost;
 mod doctor;
 mod faults;
 mod fixture;
+mod load;
 mod moving;
 mod opening;
-mod server;
+mod sentinels;
 mod time;
+mod tls;
 mod waking;
 mod wire;
 mod world;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::memory::MemoryStore;
 use teimoso_delivery::model::{DeadReason, DeliveryState};
 use teimoso_delivery::store::{DeliveryFilter, DeliveryView, Parcel, Store};
@@ -10,7 +11,6 @@ use teimoso_delivery::testkit::{SeededEntropy, offer};
 use teimoso_store_redis::{Options, RedisStore};
 
 use super::fixture::by_hand;
-use super::server::{Fsync, Server, is_installed};
 use super::world::{DEAD, World, again, entry, story};
 
 const URL: &str = "http://loja.example/a?x=1";
@@ -36,9 +36,6 @@ async fn deliveries(store: &dyn Store) -> Vec<DeliveryView> {
 
 #[test]
 fn s2_1_what_waits_or_is_dead_in_the_public_keys_moves_like_everything_else() {
-    if !is_installed() {
-        return;
-    }
     story(async {
         let (mut world, clock) = World::by_hand();
         world.push(entry(1, URL));
@@ -91,9 +88,6 @@ fn s2_1_what_waits_or_is_dead_in_the_public_keys_moves_like_everything_else() {
 
 #[test]
 fn a_redis_that_is_half_moved_into_is_opened_by_a_move_only() {
-    if !is_installed() {
-        return;
-    }
     story(async {
         let (world, clock) = World::by_hand();
         let sent = world.store.accept(vec![offer(URL).event()]).await.expect("an open store accepts");
@@ -119,9 +113,6 @@ fn a_redis_that_is_half_moved_into_is_opened_by_a_move_only() {
 
 #[test]
 fn a_store_that_rests_gives_no_sign_of_life_and_one_in_use_does() {
-    if !is_installed() {
-        return;
-    }
     story(async {
         let (world, clock) = World::by_hand();
         let options = Options { moving: true, ..Options::default() };

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::store::{Store, StoreErrorKind};
 use teimoso_delivery::testkit::{SeededEntropy, offer};
 use teimoso_store_redis::{Durability, OpenError, Options, RedisStore};
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::story;
 
-fn open(url: &str, options: &Options) -> Result<RedisStore, OpenError> {
+pub fn open(url: &str, options: &Options) -> Result<RedisStore, OpenError> {
     RedisStore::open(url, options, Arc::new(RealClock::start()), Arc::new(SeededEntropy::new(7)))
 }
 
-fn refusal(url: &str, options: &Options) -> OpenError {
+pub fn refusal(url: &str, options: &Options) -> OpenError {
     open(url, options).map(|store| store.info()).expect_err("it must be refused")
 }
 
@@ -46,7 +46,8 @@ fn a_wrong_password_is_one_sentence_and_a_right_one_opens() {
 #[test]
 fn a_server_that_is_not_there_and_a_replica_are_refused() {
     let mut server = Server::start(Fsync::EverySecond);
-    let replica = Server::start_with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &server.port()]);
+    let replica =
+        Server::start_with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &server.port().to_string()]);
     let refused = refusal(&replica.url(), &Options::default());
     assert!(refused.to_string().contains("replica"), "{refused}");
     server.kill();
@@ -80,8 +81,13 @@ fn g1_an_acceptance_that_no_replica_confirmed_is_no_acceptance() {
     story(async {
         let accept = async || store.accept(vec![offer("http://a/").named("p-1").event()]).await;
         assert_eq!(accept().await.map_err(|error| error.kind()), Err(StoreErrorKind::Busy));
-        let replica =
-            Server::start_with(&["--appendonly", "yes", "--replicaof", "127.0.0.1", &server.port()]);
+        let replica = Server::start_with(&[
+            "--appendonly",
+            "yes",
+            "--replicaof",
+            "127.0.0.1",
+            &server.port().to_string(),
+        ]);
         let mut repeated = accept().await;
         // It takes a while until the replica is in step.
         for _ in 0..10 {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Commands;
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::Millis;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{LEASE, Next, Store};
@@ -11,7 +12,6 @@ use teimoso_delivery::testkit::{ManualClock, SeededEntropy, offer};
 use teimoso_store_redis::{Options, RedisStore};
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::{World, again, story};
 
 const URL: &str = "http://loja.example/";
@@ -19,7 +19,7 @@ const META: &str = "{webhooks:prontos}:meta";
 const LEASES: &str = "{webhooks:prontos}:leases";
 
 fn only_score(world: &mut World, key: &str) -> i64 {
-    let found: Vec<(String, f64)> = world.raw.zrange_withscores(key, 0, -1).expect("it is a sorted set");
+    let found: Vec<(Vec<u8>, f64)> = world.raw.zrange_withscores(key, 0, -1).expect("it is a sorted set");
     assert_eq!(found.len(), 1, "{key}");
     found[0].1 as i64
 }
@@ -88,7 +88,7 @@ fn after_an_outage_workers_that_live_have_a_lease_of_grace() {
         let id = claimed.lease.delivery();
         // The lease ran out while no script ran: Redis was away.
         let now = server_now(&mut world);
-        let member: Vec<String> = world.raw.zrange(LEASES, 0, 0).expect("it is a sorted set");
+        let member: Vec<Vec<u8>> = world.raw.zrange(LEASES, 0, 0).expect("it is a sorted set");
         let _: usize = world.raw.zadd(LEASES, &member[0], now - 1_000).expect("it is a sorted set");
         let _: usize = world.raw.hset(META, "now", now - 16_000).expect("it is a hash");
         assert_eq!(world.claim(9).await.len(), 0, "grace");

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redis::Commands;
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::Millis;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Next, Store};
 use teimoso_delivery::testkit::offer;
 
 use super::clock::RealClock;
-use super::server::{Fsync, Server};
 use super::world::{World, entry, real, story};
 
 const URL: &str = "http://loja.example/";
@@ -31,6 +31,39 @@ fn s2_8_a_push_wakes_whoever_waits() {
             assert!(took < Duration::from_millis(900), "not by the check of every second: {took:?}");
             world.settle(claimed, Next::Delivered).await;
         }
+    });
+}
+
+#[test]
+fn s2_8_a_push_that_brought_no_news_does_not_make_the_next_one_unheard() {
+    let mut world = World::real(Server::start(Fsync::EverySecond));
+    story(async {
+        while !world.claim(9).await.is_empty() {}
+        let store = world.store.clone();
+        let waits = tokio::spawn(async move { store.wait().await });
+        let clock = RealClock::start();
+        let armed = async |raw: &mut redis::Connection| {
+            let is_armed = |raw: &mut redis::Connection| {
+                let info: String = redis::cmd("INFO").arg("stats").query(raw).expect("the server answers");
+                info.contains("tracking_total_keys:3\r")
+            };
+            while !is_armed(raw) {
+                assert!(clock.monotonic() < Duration::from_secs(10), "it is never armed");
+                clock.sleep(Duration::from_millis(1)).await;
+            }
+        };
+        for _ in 0..3 {
+            armed(&mut world.raw).await;
+            // What it shows stays the same, as after a script of this process, which heard it already.
+            let shows: Option<String> = world.raw.get("{webhooks:prontos}:bell").expect("it is a text");
+            let shows = shows.unwrap_or_else(|| "0".to_owned());
+            let _: () = world.raw.set("{webhooks:prontos}:bell", shows).expect("it is written");
+        }
+        armed(&mut world.raw).await;
+        let pushed = RealClock::start();
+        world.push(entry(1, URL));
+        world.within(waits).await.expect("nothing panics");
+        assert!(pushed.monotonic() < Duration::from_millis(900), "not by the check of every second");
     });
 }
 

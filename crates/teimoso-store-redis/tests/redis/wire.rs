@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::{DeliveryState, Millis, NextWhy};
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Next, Store};
 
-use super::server::{Fsync, Server};
 use super::world::{BURIED, DEAD, READY, START, WAITING, World, again, entry, story};
 
 const URL: &str = "http://loja.example/ok?chave=1";

@@ -1,9 +1,11 @@
 //! A server, a store on it, and somebody who pushes and reads without any of our code.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use redis::{Commands, cmd};
+use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::{
     AttemptNumber, AttemptRecord, DeadReason, DecisionName, Millis, NextWhy, Nonce, PhaseTimings, Progress,
 };
@@ -15,7 +17,6 @@ use teimoso_store_redis::{Options, RedisStore};
 
 use super::clock::RealClock;
 use super::fixture::by_hand;
-use super::server::{Fsync, Server};
 
 /// Where a clock moved by hand begins.
 pub const START: Millis = Millis::new(1_700_000_000_000);
@@ -64,6 +65,13 @@ impl World {
         let now = self.clock.now();
         let nonce = Nonce(u128::from(self.nonces.next_u64()) << 64 | u128::from(self.nonces.next_u64()));
         ClaimRequest { now, want, free: 1_024, nonce, lease_until: now.after(LEASE) }
+    }
+
+    /// A request for a claim that no other test makes.
+    pub fn request_at(now: Millis) -> ClaimRequest {
+        static BEFORE: AtomicU64 = AtomicU64::new(1);
+        let nonce = Nonce(BEFORE.fetch_add(1, Ordering::SeqCst).into());
+        ClaimRequest { now, want: 256, free: 1_024, nonce, lease_until: now.after(LEASE) }
     }
 
     /// What one claim gives.

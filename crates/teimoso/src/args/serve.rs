@@ -19,10 +19,14 @@ Examples:
   teimoso serve --allow-net 127.0.0.0/8               deliver to this machine, too
   teimoso serve --store memory: --policy webhook      nothing is kept; five quick attempts
   teimoso serve --store redis://10.0.0.5 --workers-only      one more sender on a Redis that many share
+  teimoso serve --store redis+sentinel://10.0.0.5,10.0.0.6,10.0.0.7/mestre     whoever is master there
 
 The first SIGINT or SIGTERM drains: no new attempts, the running ones end. A second one exits at once.
 Every flag can be set by the variable named beside it; the flag wins. The password of Redis may stand
-in its URL, in TEIMOSO_REDIS_PASSWORD, or in the file that TEIMOSO_REDIS_PASSWORD_FILE names.";
+in its URL, in TEIMOSO_REDIS_PASSWORD, or in the file that TEIMOSO_REDIS_PASSWORD_FILE names; that of its
+sentinels behind the URL (?sentinel_user=U&sentinel_password=P), in TEIMOSO_REDIS_SENTINEL_PASSWORD or in
+TEIMOSO_REDIS_SENTINEL_PASSWORD_FILE's. TEIMOSO_REDIS_CA names the file (PEM) of who vouches for Redis over TLS
+where the machine's own authorities, or SSL_CERT_FILE's, do not.";
 
 /// Accept events and deliver them until stopped.
 #[derive(Debug, Clone, Args)]
@@ -31,8 +35,9 @@ pub struct ServeArgs {
     /// Where the API listens; port 0 takes a free one
     #[arg(long, env = "TEIMOSO_LISTEN", value_name = "ADDR:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Where events are kept: a directory, a Redis (redis://user:password@host:6379/0, rediss:// over TLS), or
-    /// memory: to lose them with the process
+    /// Where events are kept: a directory, a Redis (redis://user:password@host:6379/0, rediss:// over TLS), the
+    /// one that sentinels name (redis+sentinel://h1,h2,h3/master), a Cluster (redis+cluster://h1,h2,h3), or memory: to
+    /// lose them with the process
     // Help shows no value: it may hold a password.
     #[arg(long, env = "TEIMOSO_STORE", hide_env_values = true, value_name = "DIR|redis://…|memory:")]
     #[arg(default_value = "./teimoso-data")]

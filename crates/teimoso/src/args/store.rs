@@ -68,6 +68,13 @@ impl RedisUrl {
         rest.rsplit_once('@').is_some_and(|(credentials, _)| credentials.contains(':'))
     }
 
+    /// Whether it brings the sentinels' password, which is not the servers'.
+    #[must_use]
+    pub fn has_sentinel_password(&self) -> bool {
+        let (_, parameters) = self.0.split_once('?').unwrap_or_default();
+        parameters.split('&').any(|pair| pair.starts_with("sentinel_password="))
+    }
+
     /// What stands before `://`.
     #[must_use]
     pub fn scheme(&self) -> &str {
@@ -76,9 +83,13 @@ impl RedisUrl {
 }
 
 impl fmt::Display for RedisUrl {
-    /// Everything up to the last `@` may be a badly written password, everything after `?` a parameter that is one.
+    /// Everything up to the last `@` may be a badly written password, everything after `?` a parameter that is one. Where
+    /// nobody can say which it is, nothing is shown.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (_, rest) = self.0.split_once("://").unwrap_or_default();
+        if rest.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@')) {
+            return write!(formatter, "{}://…", self.scheme());
+        }
         let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
         let place = place.split(['?', '#']).next().unwrap_or_default();
         write!(formatter, "{}://{place}", self.scheme())
@@ -112,6 +123,10 @@ mod tests {
             ("redis://ana:se/gr@edo@h", "redis://h"),
             ("redis://h?password=segredo", "redis://h"),
             ("redis+sentinel://:segredo@a,b/m", "redis+sentinel://a,b/m"),
+            ("rediss+sentinel://a,b/m?sentinel_password=segredo", "rediss+sentinel://a,b/m"),
+            ("rediss+sentinel://a,b/m?sentinel_password=seg@redo", "rediss+sentinel://…"),
+            ("redis://ana:se?gr@edo@h", "redis://…"),
+            ("redis+cluster://ana:segredo@a:1,b:2", "redis+cluster://a:1,b:2"),
         ] {
             let location: StoreLocation = given.parse().expect("a location");
             assert_eq!(location.to_string(), shown);
@@ -124,5 +139,8 @@ mod tests {
         let has = |text: &str| RedisUrl(text.to_owned()).has_password();
         assert!(has("redis://ana:segredo@h") && has("redis://:segredo@h:1/0"));
         assert!(!has("redis://h:6379") && !has("redis://ana@h:6379"));
+        let has = |text: &str| RedisUrl(text.to_owned()).has_sentinel_password();
+        assert!(has("redis+sentinel://h/m?sentinel_user=eva&sentinel_password=segredo"));
+        assert!(!has("redis+sentinel://:segredo@h/m") && !has("redis+sentinel://h/m?sentinel_user=eva"));
     }
 }

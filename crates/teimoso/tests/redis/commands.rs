@@ -1,9 +1,9 @@
 //! The commands straight on a Redis that a server is using, too.
 
+use redis_fixture::{Fsync, Server};
 use serde_json::Value;
 
 use crate::on;
-use crate::server::{SOUND, start};
 use crate::support::process::{Ended, teimoso};
 use crate::support::receiver::Receiver;
 
@@ -18,7 +18,7 @@ fn lines(ended: &Ended) -> Vec<Value> {
 
 #[test]
 fn events_deliveries_and_the_dead_are_looked_at_and_replayed_beside_a_server() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let url = server.url();
     let receiver = Receiver::answering(&[404, 200]);
     let serving = on(&url).run();
@@ -41,7 +41,7 @@ fn events_deliveries_and_the_dead_are_looked_at_and_replayed_beside_a_server() {
 
 #[test]
 fn send_with_more_than_s2_has_fields_for_goes_through_the_store() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let receiver = Receiver::answering(&[200]);
     let line = ["send", &receiver.url("/x"), "--type", "t", "--wait", "--allow-net", "127.0.0.0/8"];
     let ended = command(&server.url(), &line);

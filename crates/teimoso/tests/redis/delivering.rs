@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::server::{SOUND, start};
 use crate::support::receiver::Receiver;
 use crate::support::{sink, until};
 use crate::{eventually, on};
+use redis_fixture::{Fsync, Server};
 
 #[test]
 fn an_accepted_event_is_delivered_and_the_words_say_on_what() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let serving = on(&server.url()).run();
     let receiver = Receiver::answering(&[503, 200]);
     let event = format!("{{\"url\":\"{}\",\"payload\":{{\"b\": 1.0,\"a\":1e400}}}}", receiver.url("/x"));
@@ -39,7 +39,7 @@ fn an_accepted_event_is_delivered_and_the_words_say_on_what() {
 
 #[test]
 fn g4_at_most_once_is_refused_where_redis_cannot_carry_it() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let serving = on(&server.url()).run();
     let event = "{\"url\":\"http://127.0.0.1:9/x\",\"payload\":1,\"mode\":\"at_most_once\"}";
     let answer = serving.api.post("/v1/events", event).expect("answered");
@@ -48,7 +48,7 @@ fn g4_at_most_once_is_refused_where_redis_cannot_carry_it() {
 
 #[test]
 fn two_workers_share_one_redis_and_every_event_arrives_once() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let destination = sink();
     let first = on(&server.url()).args(&["--in-flight", "2"]).run();
     let second = on(&server.url()).args(&["--in-flight", "2", "--workers-only"]).run();

@@ -1,8 +1,8 @@
 //! `teimoso doctor --store redis://…` beside a fleet: what is broken by hand is found, healed and delivered.
 
+use redis_fixture::{Fsync, Server};
 use serde_json::Value;
 
-use crate::server::{SOUND, start};
 use crate::support::process::{Ended, teimoso};
 use crate::support::receiver::Receiver;
 use crate::{eventually, on};
@@ -13,7 +13,7 @@ fn doctor(url: &str, more: &[&str]) -> Ended {
 
 #[test]
 fn g2_what_nobody_would_deliver_is_healed_beside_the_fleet_and_delivered() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let receiver = Receiver::answering(&[200]);
     let serving = on(&server.url()).run();
     let hour = ",\"deliver_at\":\"2199-01-01T00:00:00Z\"";
@@ -49,7 +49,7 @@ fn g2_what_nobody_would_deliver_is_healed_beside_the_fleet_and_delivered() {
 
 #[test]
 fn a_wrong_password_exits_4_and_is_not_printed() {
-    let Some(server) = start(&[SOUND, &["--requirepass", "segredo-certo"]].concat()) else { return };
+    let server = Server::start_with(&["--appendonly", "yes", "--requirepass", "segredo-certo"]);
     let ended = doctor(&server.url_with(":segredo-errado"), &[]);
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert!(!format!("{ended:?}").contains("segredo"), "{ended:?}");

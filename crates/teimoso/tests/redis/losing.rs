@@ -5,14 +5,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::server::{SOUND, start};
 use crate::support::receiver::{Receiver, answer, hold};
 use crate::support::sink;
 use crate::{eventually, on};
+use redis_fixture::{Fsync, Server};
 
 #[test]
 fn s2_10_a_killed_worker_loses_nothing_that_was_on_the_wire() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let destination =
         Receiver::start(|before, stream| if before < 8 { hold(&stream) } else { answer(&stream, 200) });
     let first = on(&server.url()).run();
@@ -35,7 +35,7 @@ fn s2_10_a_killed_worker_loses_nothing_that_was_on_the_wire() {
 
 #[test]
 fn a_restart_of_redis_under_load_loses_no_acknowledged_event_and_no_worker() {
-    let Some(mut server) = start(SOUND) else { return };
+    let mut server = Server::start(Fsync::EverySecond);
     let destination = sink();
     let serving = on(&server.url()).args(&["--attempt-lines", "off"]).run();
     let worker = on(&server.url()).args(&["--attempt-lines", "off", "--workers-only"]).run();

@@ -4,11 +4,11 @@
 mod commands;
 mod delivering;
 mod doctor;
+mod groups;
 mod losing;
 mod migrating;
 mod pushing;
 mod refusing;
-mod server;
 #[expect(dead_code, reason = "shared with the other end-to-end program, which uses all of it")]
 #[path = "../e2e/support/mod.rs"]
 mod support;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 
+use redis_fixture::{Fsync, Server};
 use serde_json::Value;
 use teimoso::clock::SystemClock;
 use teimoso::wiring::entropy::SystemEntropy;
@@ -11,7 +12,6 @@ use teimoso_delivery::store::Store;
 use teimoso_delivery::testkit::offer;
 use teimoso_store_embedded::EmbeddedStore;
 
-use crate::server::{SOUND, Server, start};
 use crate::support::process::{Ended, serve, teimoso};
 use crate::support::receiver::Receiver;
 use crate::support::{directory, until};
@@ -80,7 +80,7 @@ fn events_at(store: &Path) -> usize {
 
 #[test]
 fn g2_a_move_killed_in_the_middle_and_begun_again_ends_with_exactly_everything() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let home = directory();
     let (first, second) = (home.path().join("first"), home.path().join("second"));
     let (from, back) = (first.display().to_string(), second.display().to_string());
@@ -127,7 +127,7 @@ fn g2_a_move_killed_in_the_middle_and_begun_again_ends_with_exactly_everything()
 
 #[test]
 fn a_move_from_or_to_a_redis_at_work_is_refused() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let home = directory();
     let store = home.path().join("data").display().to_string();
     let serving = on(&server.url()).args(&["--workers-only"]).run();
@@ -145,7 +145,7 @@ fn a_move_from_or_to_a_redis_at_work_is_refused() {
 
 #[test]
 fn s2_10_what_a_killed_worker_held_is_recovered_and_moves() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let home = directory();
     let store = home.path().join("data");
     let receiver = Receiver::start(|before, stream| {

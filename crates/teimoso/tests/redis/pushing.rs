@@ -2,10 +2,10 @@
 
 use redis::Commands;
 
-use crate::server::{SOUND, Server, start};
 use crate::support::process::teimoso;
 use crate::support::receiver::Receiver;
 use crate::{eventually, on};
+use redis_fixture::{Fsync, Server};
 
 const READY: &str = "webhooks:prontos";
 
@@ -15,7 +15,7 @@ fn texts(server: &Server, list: &str) -> Vec<String> {
 
 #[test]
 fn s2_2_whatever_anybody_pushes_is_delivered_byte_for_byte() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let receiver = Receiver::answering(&[200]);
     let worker = on(&server.url()).args(&["--workers-only", "--lang", "pt-BR"]).run();
     let entry = format!(
@@ -37,7 +37,7 @@ fn s2_2_whatever_anybody_pushes_is_delivered_byte_for_byte() {
 
 #[test]
 fn s2_9_a_dead_entry_is_read_by_lrange_and_replayed_by_lmove() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let receiver = Receiver::answering(&[404, 200]);
     let worker = on(&server.url()).args(&["--workers-only"]).run();
     let mut raw = server.raw();
@@ -58,7 +58,7 @@ fn s2_9_a_dead_entry_is_read_by_lrange_and_replayed_by_lmove() {
 
 #[test]
 fn s2_12_send_with_a_url_and_json_is_a_push_of_s2s_entry() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let receiver = Receiver::answering(&[200]);
     let url = receiver.url("/x");
     let sent = teimoso(&["send", &url, "--store", &server.url()]).output().expect("the binary runs");

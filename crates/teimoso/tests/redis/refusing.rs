@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::on;
-use crate::server::{SOUND, start};
 use crate::support::process::{Ended, serve_after, teimoso};
+use redis_fixture::{Fsync, Server, Tls};
 
 /// The sentence and the code; the password in none of the words.
 fn refused(ended: &Ended, code: i32, sentence: &str) {
@@ -19,7 +19,7 @@ fn send(url: &str) -> Ended {
 
 #[test]
 fn a_wrong_password_or_a_missing_permission_exits_4_and_is_not_printed() {
-    let Some(server) = start(&[SOUND, &["--requirepass", "segredo-certo"]].concat()) else { return };
+    let server = Server::start_with(&["--appendonly", "yes", "--requirepass", "segredo-certo"]);
     let wrong = server.url_with(":segredo-errado");
     for url in [&wrong, &server.url()] {
         refused(&on(url).ended(), 4, "check user, password and permissions");
@@ -36,7 +36,7 @@ fn a_wrong_password_or_a_missing_permission_exits_4_and_is_not_printed() {
 
 #[test]
 fn the_password_comes_by_url_by_variable_or_by_file_and_is_said_nowhere() {
-    let Some(server) = start(&[SOUND, &["--requirepass", "segredo"]].concat()) else { return };
+    let server = Server::start_with(&["--appendonly", "yes", "--requirepass", "segredo"]);
     let file = server.file("password", "segredo\n");
     let url = server.url();
     for launch in [
@@ -62,22 +62,67 @@ fn a_redis_that_is_not_there_exits_1_and_an_unknown_kind_of_url_2() {
     let url = format!("redis://:segredo@{address}");
     refused(&on(&url).ended(), 1, "is it running?");
     refused(&send(&url), 1, "is it running?");
-    let sentinel = "redis+sentinel://:segredo@127.0.0.1/m";
-    refused(&on(sentinel).ended(), 2, "a store at redis+sentinel:// is not known");
-    refused(&send(sentinel), 2, "a store at redis+sentinel:// is not known");
+    let unknown = "redis+outro://:segredo@127.0.0.1/m";
+    refused(&on(unknown).ended(), 2, "a store at redis+outro:// is not known");
+    refused(&send(unknown), 2, "a store at redis+outro:// is not known");
+    for url in [
+        "redis+sentinel://:segredo@127.0.0.1",
+        "redis://:segredo@127.0.0.1,127.0.0.2",
+        "redis+cluster://:segredo@a/1",
+    ] {
+        refused(&on(url).ended(), 2, "the store's url cannot be used");
+        refused(&send(url), 2, "the store's url cannot be used");
+    }
+    let group = format!("redis+sentinel://:segredo@{address}/mestre");
+    refused(&on(&group).ended(), 1, "is it running?");
+    refused(&send(&group), 1, "is it running?");
+}
+
+#[test]
+fn a_redis_that_is_not_what_the_url_says_exits_1_and_says_what_it_is() {
+    let server = Server::start(Fsync::EverySecond);
+    let at = server.address();
+    for (url, sentence) in [
+        (format!("redis+sentinel://{at}/mestre"), "this is no sentinel"),
+        (format!("redis+cluster://{at}"), "this redis is no node of a Cluster"),
+    ] {
+        refused(&on(&url).ended(), 1, sentence);
+        refused(&send(&url), 1, sentence);
+    }
+}
+
+#[test]
+fn over_tls_only_who_is_vouched_for_is_trusted() {
+    let tls = Tls::start();
+    let url = tls.url();
+    refused(&on(&url).ended(), 1, "name that in TEIMOSO_REDIS_CA");
+    refused(&send(&url), 1, "name that in TEIMOSO_REDIS_CA");
+    let missing = serve_after(Path::new(&url), "export TEIMOSO_REDIS_CA=/nowhere/ca.pem").ended();
+    refused(&missing, 1, "TEIMOSO_REDIS_CA: /nowhere/ca.pem: ");
+    for variable in ["TEIMOSO_REDIS_CA", "SSL_CERT_FILE"] {
+        let given = format!("export {variable}={}", tls.authority());
+        let serving = serve_after(Path::new(&url), &given).run();
+        assert!(serving.until_said("teimoso: listening").contains("store redis at rediss://127.0.0.1:"));
+        let sent = teimoso(&["send", "http://127.0.0.1:9/x", "--store", &url])
+            .env(variable, tls.authority())
+            .output();
+        let sent: Ended = sent.expect("the binary runs").into();
+        assert_eq!(sent.code, Some(0), "{sent:?}");
+        serving.stop();
+    }
 }
 
 #[test]
 fn a_redis_that_would_lose_events_is_refused_unless_that_is_allowed() {
-    let Some(server) = start(&["--appendonly", "no"]) else { return };
+    let server = Server::start_with(&["--appendonly", "no"]);
     refused(&on(&server.url()).ended(), 1, "redis keeps no append-only file");
     refused(&on(&server.url()).ended(), 1, "--allow-volatile");
     let serving = on(&server.url()).args(&["--allow-volatile"]).run();
     assert!(serving.until_said("teimoso: listening").contains("appendonly no"));
     serving.stop();
 
-    let evicting = [SOUND, &["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]].concat();
-    let Some(server) = start(&evicting) else { return };
+    let evicting = ["--appendonly", "yes", "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"];
+    let server = Server::start_with(&evicting);
     refused(&on(&server.url()).ended(), 1, "allkeys-lru");
     let serving = on(&server.url()).args(&["--allow-eviction"]).run();
     assert!(serving.until_said("teimoso: listening").contains("allkeys-lru"));
@@ -86,11 +131,11 @@ fn a_redis_that_would_lose_events_is_refused_unless_that_is_allowed() {
 
 #[test]
 fn a_durability_that_redis_cannot_give_exits_1_and_one_it_gives_is_named() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let serving = on(&server.url()).args(&["--durability", "fast"]).run();
     assert!(serving.until_said("teimoso: listening").ends_with("durability fast"));
     serving.stop();
-    let Some(server) = start(&["--appendonly", "yes", "--appendfsync", "always"]) else { return };
+    let server = Server::start(Fsync::Always);
     let serving = on(&server.url()).args(&["--durability", "disk"]).run();
     assert!(serving.until_said("teimoso: listening").ends_with("durability disk"));
     serving.stop();
@@ -98,7 +143,7 @@ fn a_durability_that_redis_cannot_give_exits_1_and_one_it_gives_is_named() {
 
 #[test]
 fn g1_an_event_that_no_replica_confirms_is_answered_503() {
-    let Some(server) = start(SOUND) else { return };
+    let server = Server::start(Fsync::EverySecond);
     let serving = on(&server.url()).args(&["--durability", "replica"]).run();
     let event = "{\"url\":\"http://127.0.0.1:9/x\",\"payload\":1}";
     let answer = serving.api.post("/v1/events", event).expect("answered");

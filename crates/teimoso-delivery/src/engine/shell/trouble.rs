@@ -9,8 +9,8 @@ use crate::store::{StoreError, StoreErrorKind};
 
 /// The first pause after a failed claim; it doubles …
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
-/// … up to this.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(5);
+/// … up to this: a store that is back is used within two seconds.
+const LONGEST_BACKOFF: Duration = Duration::from_millis(1_500);
 
 impl Shell<'_> {
     pub(super) fn back_off(&mut self, error: StoreError, now: Now) {

@@ -29,10 +29,19 @@ pub use settling::*;
 ///
 /// `$make` is called with a [`ManualClock`](crate::testkit::ManualClock) and returns a
 /// [`Fixture`]: `conformance_suite!(|clock| Fixture::new(Arc::new(MyStore::new(clock))));`
+///
+/// `conformance_suite!(in_one_test: $make)` makes all of them one test, in which `$make` is evaluated once: for stores
+/// on something that takes long to start, and that can hold many of them.
 #[macro_export]
 macro_rules! conformance_suite {
+    (in_one_test: $make:expr) => {
+        $crate::conformance_suite! { @rules in_one $make }
+    };
     ($make:expr) => {
-        $crate::conformance_suite! { @each $make;
+        $crate::conformance_suite! { @rules each $make }
+    };
+    (@rules $how:ident $make:expr) => {
+        $crate::conformance_suite! { @$how $make;
             g1_a_repeated_name_with_the_same_body_answers_the_same_id
             g1_a_name_with_another_body_is_refused_and_its_siblings_are_not
             g1_a_name_repeated_within_one_batch_makes_one_event
@@ -100,5 +109,15 @@ macro_rules! conformance_suite {
                 $crate::testkit::conformance::$rule(&$make);
             }
         )+
+    };
+    (@in_one $make:expr; $($rule:ident)+) => {
+        #[test]
+        fn every_rule_is_kept() {
+            let make = $make;
+            $(
+                eprintln!("{}", stringify!($rule));
+                $crate::testkit::conformance::$rule(&make);
+            )+
+        }
     };
 }

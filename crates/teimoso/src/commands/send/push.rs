@@ -8,7 +8,7 @@ use teimoso_delivery::ports::Entropy;
 
 use super::Context;
 use crate::args::{RedisUrl, SendArgs, StoreLocation};
-use crate::clock;
+use crate::clock::{self, SystemClock};
 use crate::exit::{CliError, Exit};
 use crate::wiring::direct::redis_prefix;
 use crate::wiring::entropy::SystemEntropy;
@@ -37,7 +37,7 @@ pub(super) async fn run(
     check(url)?;
     let id = id(clock::wall_now().as_millisecond(), SystemEntropy.next_u64());
     let entry = entry(&id, url, payload)?;
-    redis::push(redis, &format!("{}:prontos", redis_prefix()), &entry).await?;
+    redis::push(redis, redis_prefix(), &entry, &SystemClock::start()).await?;
     let told = if json { format!("{{\"id\":\"{id}\"}}\n") } else { format!("{id}\n") };
     context.output.data(&told).map(|()| Exit::OK)
 }
