@@ -48,6 +48,10 @@ deny:
 crash rounds="200":
     TEIMOSO_CRASH_ROUNDS={{ rounds }} cargo nextest run --locked --profile long -p teimoso --test e2e --no-capture crash::
 
+# Kill, stop, partition and cut senders and their Redis at random, and account for every acknowledged event
+chaos-redis *flags: build
+    cargo run --release --locked -p teimoso-chaos -- run {{ flags }}
+
 # Run every property over so many random cases
 soak cases="20000":
     PROPTEST_CASES={{ cases }} cargo nextest run --locked --profile long --workspace
@@ -56,11 +60,11 @@ soak cases="20000":
 ci:
     .ci/run
 
-# Measure the released binary beside the limit of the machine, on a quiet machine: the table, and the plot in docs/
+# Measure the released binary beside the limit of the machine, on a quiet machine: the table, and what docs/ shows of it
 bench *flags: build
-    cargo run --release --locked -p teimoso-bench -- run --json target/bench.json --svg docs/performance.svg {{ flags }}
+    cargo run --release --locked -p teimoso-bench -- run --json target/bench.json --svg docs/performance.svg --page docs/performance.md {{ flags }}
 
-# The same with small numbers, within 90 seconds: shows that it works, not how fast it is
+# The same with small numbers, within two minutes: shows that it works, not how fast it is
 bench-short *flags: build
     cargo run --release --locked -p teimoso-bench -- run --short {{ flags }}
 

@@ -59,6 +59,42 @@ pub enum Scenario {
     Idle,
     /// Backlogs of small and large payloads, beside the limit
     Payloads,
+    /// The backlog on Redis, by one sender and by two, beside the limit
+    RedisBacklog,
+    /// Batches accepted and delivered at the same time on Redis, beside the limit
+    RedisThrough,
+    /// From before the request to the arrival on Redis, at 500 per second
+    RedisLatency,
+    /// From a bare RPUSH to the arrival, at a sender that was waiting
+    RedisWake,
+    /// Events answered 503, 503, 200 on Redis
+    RedisStorm,
+    /// What two senders that wait cost Redis
+    RedisIdle,
+    /// Fresh events beside half a million retries that are due at once
+    RedisDue,
+    /// What two hundred senders cost Redis
+    RedisFleet,
+}
+
+impl Scenario {
+    /// Whether it needs a `redis-server`.
+    pub const fn is_on_redis(self) -> bool {
+        use Scenario::{
+            RedisBacklog, RedisDue, RedisFleet, RedisIdle, RedisLatency, RedisStorm, RedisThrough, RedisWake,
+        };
+        matches!(
+            self,
+            RedisBacklog
+                | RedisThrough
+                | RedisLatency
+                | RedisWake
+                | RedisStorm
+                | RedisIdle
+                | RedisDue
+                | RedisFleet
+        )
+    }
 }
 
 /// Arguments of `run`.
@@ -70,7 +106,7 @@ pub struct RunArgs {
     /// How often each is measured [default: 3, with --short 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: Option<u32>,
-    /// Small numbers, done within 90 seconds: shows that it works, not how fast it is
+    /// Small numbers, done within two minutes: shows that it works, not how fast it is
     #[arg(long)]
     pub short: bool,
     /// Five million pending events, too
@@ -88,6 +124,9 @@ pub struct RunArgs {
     /// Plot the medians into this file
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Put the table of Redis where this document has its place for it
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
     /// The binary to measure [default: release/teimoso beside this program's folder]
     #[arg(long, value_name = "FILE")]
     pub teimoso: Option<PathBuf>,

@@ -35,6 +35,22 @@ pub fn payload(bytes: usize) -> Result<String> {
     Ok(format!("{before}{fill}\"}}"))
 }
 
+/// S2's entry as anybody may push it: that many attempts made, and a payload with both numbers.
+pub fn entry(
+    url: &str,
+    payload_bytes: usize,
+    number: u64,
+    stamp_micros: u64,
+    attempts: u32,
+) -> Result<String> {
+    let mut payload = payload(payload_bytes)?;
+    let number_at = r#"{"n":""#.len();
+    let stamp_at = number_at + NUMBER_DIGITS + r#"","at":""#.len();
+    payload.replace_range(number_at..number_at + NUMBER_DIGITS, &format!("{number:0NUMBER_DIGITS$}"));
+    payload.replace_range(stamp_at..stamp_at + STAMP_DIGITS, &format!("{stamp_micros:0STAMP_DIGITS$}"));
+    Ok(format!(r#"{{"id":"evt_bench_{number}","url":"{url}","corpo":{payload},"tentativas":{attempts}}}"#))
+}
+
 /// One endpoint's event as the API takes it, with the places of its numbers.
 #[derive(Debug, Clone)]
 struct Body {
@@ -133,6 +149,14 @@ mod tests {
         assert_eq!(event["deliver_at"], "2023-11-14T22:13:20.007Z");
         assert_eq!(event["payload"]["n"], "0000000031");
         assert_eq!(event["payload"]["at"], "1700000000123456");
+    }
+
+    #[test]
+    fn s2_2_an_entry_has_its_four_fields_and_its_numbers_in_place() {
+        let entry = entry("http://127.0.0.1:80/stamp/00", 200, 31, 1_700_000_000_123_456, 1).unwrap();
+        let entry: serde_json::Value = serde_json::from_str(&entry).unwrap();
+        assert_eq!((&entry["tentativas"], &entry["corpo"]["n"]), (&1.into(), &"0000000031".into()));
+        assert_eq!(stamp(entry["corpo"].to_string().as_bytes()), Some(1_700_000_000_123_456));
     }
 
     #[test]

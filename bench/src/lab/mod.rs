@@ -3,6 +3,7 @@
 //! Every measurement gets a fresh sink, a fresh server and a fresh store. Deliberately absent: what is measured.
 
 mod process;
+mod redis;
 mod server;
 mod sink;
 mod window;
@@ -10,6 +11,7 @@ mod window;
 use std::path::{Path, PathBuf};
 
 pub use process::{Process, run_to_end};
+pub use redis::Redis;
 pub use server::{Parked, Server};
 pub use sink::Sink;
 pub use window::{QUIET_CORES, Spent, Window, wait_for_quiet};
@@ -56,6 +58,12 @@ pub struct Sizes {
     pub idle: (u64, u64),
     /// Payload sizes.
     pub payloads: Vec<usize>,
+    /// Pushes to a sender that waits.
+    pub wakes: u64,
+    /// Retries on Redis that are due at once.
+    pub due: u64,
+    /// Senders on one Redis.
+    pub fleet: usize,
 }
 
 impl Sizes {
@@ -79,6 +87,9 @@ impl Sizes {
             hanging: scaled(10_000).max(2_000),
             idle: (scaled(100_000), if args.short { 3 } else { 10 }),
             payloads: if args.short { vec![2_048] } else { vec![200, 2_048, 65_536] },
+            wakes: if args.short { 40 } else { 300 },
+            due: if args.short { scaled(50_000) } else { scaled(500_000) },
+            fleet: if args.short { 10 } else { 200 },
         }
     }
 }

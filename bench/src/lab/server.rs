@@ -17,8 +17,9 @@ use crate::trouble::{Doing, Result, Trouble};
 const LOOK: Duration = Duration::from_millis(10);
 /// Statistics that stand still for so long will not move again.
 const STILL: Duration = Duration::from_secs(40);
-/// Before the address in the line that says it is ready.
+/// Before the address in the line that says it is ready; and the same of one that has no API.
 const READY: &str = "listening on http://";
+const WORKERS_READY: &str = "teimoso: workers only";
 /// When parked events are due: not while anybody measures.
 const PARKED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
@@ -50,6 +51,24 @@ impl Lab {
     /// # Errors
     /// When it does not become ready; with what it said.
     pub fn server(&self, store: &Path, flags: &[&str]) -> Result<Server> {
+        let began = clock::now();
+        let (process, line) = self.serve(store, flags, READY)?;
+        let ready_after = began.elapsed();
+        let address = line.split([',', '\n']).next().unwrap_or_default().parse().doing("read an address")?;
+        Ok(Server { process, address, ready_after, sent: 0, delivered: 0 })
+    }
+
+    /// Starts a server that only delivers.
+    ///
+    /// # Errors
+    /// When it does not become ready; with what it said.
+    pub fn worker(&self, store: &Path, flags: &[&str]) -> Result<Process> {
+        let flags = [&["--workers-only"], flags].concat();
+        Ok(self.serve(store, &flags, WORKERS_READY)?.0)
+    }
+
+    /// Starts one; with what follows `ready` in the line that says it is.
+    fn serve(&self, store: &Path, flags: &[&str], ready: &str) -> Result<(Process, String)> {
         let mut command = Command::new(&self.teimoso);
         command.args(["serve", "--listen", "127.0.0.1:0", "--allow-net", "127.0.0.0/8"]);
         command.args(["--attempt-lines", "off", "--store"]).arg(store).args(flags);
@@ -59,17 +78,15 @@ impl Lab {
             }
         }
         command.env("LC_ALL", "C").stdout(Stdio::null()).stderr(Stdio::piped());
-        let began = clock::now();
         let mut process = Process::start("teimoso", &mut command)?;
         let said = process.child().stderr.take().ok_or_else(|| Trouble::new("teimoso has no stderr"))?;
-        let address = hear(said)?;
-        let ready_after = began.elapsed();
-        Ok(Server { process, address, ready_after, sent: 0, delivered: 0 })
+        let line = hear(said, ready)?;
+        Ok((process, line))
     }
 }
 
-/// The address it listens on. What it says later is read and thrown away, so that it never waits for a reader.
-fn hear(said: ChildStderr) -> Result<SocketAddr> {
+/// What follows `ready` in its line. What it says later is read and thrown away, so that it never waits for a reader.
+fn hear(said: ChildStderr, ready: &str) -> Result<String> {
     let mut said = BufReader::new(said);
     let mut heard = String::new();
     loop {
@@ -77,14 +94,13 @@ fn hear(said: ChildStderr) -> Result<SocketAddr> {
         if said.read_line(&mut heard).doing("hear teimoso")? == 0 {
             return Err(Trouble::new(format!("teimoso did not start: {}", heard.trim())));
         }
-        let Some((_, address)) = heard[begin..].split_once(READY) else { continue };
-        let address =
-            address.split([',', '\n']).next().unwrap_or_default().parse().doing("read an address")?;
+        let Some((_, follows)) = heard[begin..].split_once(ready) else { continue };
+        let follows = follows.to_owned();
         std::thread::spawn(move || {
             let mut thrown_away = [0; 4 * 1024];
             while said.read(&mut thrown_away).is_ok_and(|read| read > 0) {}
         });
-        return Ok(address);
+        return Ok(follows);
     }
 }
 

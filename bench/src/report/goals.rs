@@ -21,6 +21,10 @@ impl Goal {
         Self { at_least: true, reach, hope: Some(hope) }
     }
 
+    const fn limit(reach: f64) -> Self {
+        Self { at_least: false, reach, hope: None }
+    }
+
     const fn at_most(reach: f64, hope: f64) -> Self {
         Self { at_least: false, reach, hope: Some(hope) }
     }
@@ -39,7 +43,7 @@ pub fn goal(scenario: &str, measure: Measure) -> Option<Goal> {
         ("batch ingest", Measure::OfLimit) => Goal::at_least(0.45, 0.60),
         ("single ingest", Measure::OfLimit) => Goal::at_least(0.20, 0.30),
         ("backlog", Measure::Cpu) => Goal::at_most(0.40, 0.30),
-        ("limit", Measure::SinkCpu) => Goal { at_least: false, reach: 0.08, hope: None },
+        ("limit", Measure::SinkCpu) => Goal::limit(0.08),
         ("latency at 500/s", Measure::P50) => Goal::at_most(2.0, 1.0),
         ("latency at 500/s", Measure::P99) => Goal::at_most(10.0, 5.0),
         ("latency at 5000/s", Measure::P99) => Goal::at_most(25.0, 10.0),
@@ -51,8 +55,19 @@ pub fn goal(scenario: &str, measure: Measure) -> Option<Goal> {
         ("5 M pending", Measure::Memory) => Goal::at_most(500.0, 300.0),
         ("a lane beside 1 hanging", Measure::OfAlone) => Goal::at_most(2.0, 1.2),
         ("a lane beside 64 hanging", Measure::OfAlone) => Goal::at_most(3.0, 1.5),
-        ("idle", Measure::Core) => Goal { at_least: false, reach: 0.2, hope: None },
-        ("empty", Measure::Memory) => Goal { at_least: false, reach: 30.0, hope: None },
+        ("idle", Measure::Core) => Goal::limit(0.2),
+        ("empty", Measure::Memory) => Goal::limit(30.0),
+        ("Redis backlog", Measure::OfLimit) => Goal::at_least(0.25, 0.30),
+        ("Redis backlog", Measure::StoreMicros) => Goal::limit(12.0),
+        ("Redis latency at 500/s", Measure::P50) => Goal::limit(3.0),
+        ("Redis latency at 500/s", Measure::P99) => Goal::limit(20.0),
+        ("Redis wake by RPUSH", Measure::P99) => Goal::limit(5.0),
+        ("Redis retry storm", Measure::Late99) => Goal::limit(50.0),
+        ("Redis idle, 2 senders", Measure::StoreCommands) => Goal::limit(2.0),
+        ("Redis idle, 2 senders", Measure::StoreCore) => Goal::limit(0.5),
+        ("Redis, 500000 retries due", Measure::P99) => Goal::limit(1_000.0),
+        ("Redis, 500000 retries due", Measure::LongestScript) => Goal::limit(5.0),
+        ("Redis, 200 senders at 50/s", Measure::StoreCore) => Goal::limit(5.0),
         ("store: enqueue, 64 producers", Measure::OfLog) => Goal::at_least(0.75, 0.84),
         ("store: enqueue, 256 producers", Measure::OfLog) => Goal::at_least(0.55, 0.60),
         ("store: enqueue, 256 producers", Measure::P99) => Goal::at_most(10.0, 5.9),

@@ -22,6 +22,10 @@ pub enum Measure {
     SinkCpu,
     ProducerCpu,
     StoreCpu,
+    StoreMicros,
+    StoreCore,
+    StoreCommands,
+    LongestScript,
     P50,
     P90,
     P99,
@@ -53,6 +57,10 @@ impl Measure {
             Self::SinkCpu => "sink's CPU s per 10 k",
             Self::ProducerCpu => "producers' CPU s per 10 k",
             Self::StoreCpu => "Redis's CPU s per 10 k",
+            Self::StoreMicros => "Redis's CPU µs per event",
+            Self::StoreCore => "Redis, % of a core",
+            Self::StoreCommands => "commands per second and sender",
+            Self::LongestScript => "longest script ms",
             Self::P50 => "p50 ms",
             Self::P90 => "p90 ms",
             Self::P99 => "p99 ms",
@@ -116,7 +124,7 @@ pub struct Ledger {
 }
 
 /// The rounds of one measure.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Summary {
     /// What was done.
     pub scenario: String,

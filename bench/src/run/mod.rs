@@ -6,11 +6,12 @@ mod isolation;
 mod latency;
 mod peers;
 mod pending;
+mod redis;
 mod storm;
 mod throughput;
 
 use crate::args::{RunArgs, Scenario};
-use crate::lab::{Lab, wait_for_quiet};
+use crate::lab::{Lab, Redis, wait_for_quiet};
 use crate::report::{self, Ledger};
 use crate::trouble::Result;
 
@@ -27,7 +28,11 @@ pub fn run(args: &RunArgs) -> Result<()> {
     let lab = Lab::new(args)?;
     let mut ledger = Ledger::new();
     let wanted = |scenario: &&Scenario| args.only.is_empty() || args.only.contains(scenario);
-    let scenarios: Vec<Scenario> = Scenario::value_variants().iter().filter(wanted).copied().collect();
+    let mut scenarios: Vec<Scenario> = Scenario::value_variants().iter().filter(wanted).copied().collect();
+    if scenarios.iter().any(|scenario| scenario.is_on_redis()) && !Redis::is_installed() {
+        eprintln!("SKIPPED: there is no redis-server on this machine, so NOTHING is measured on Redis");
+        scenarios.retain(|scenario| !scenario.is_on_redis());
+    }
     for round in 0..lab.sizes.rounds {
         ledger.begin(round);
         for scenario in &scenarios {
@@ -38,7 +43,8 @@ pub fn run(args: &RunArgs) -> Result<()> {
             peers::measure(&lab, &mut ledger)?;
         }
     }
-    report::write(&ledger, args.json.as_deref(), args.svg.as_deref())
+    let (json, svg, page) = (args.json.as_deref(), args.svg.as_deref(), args.page.as_deref());
+    report::write(&ledger, report::Files { json, svg, page })
 }
 
 fn measure(scenario: Scenario, lab: &Lab, ledger: &mut Ledger) -> Result<()> {
@@ -56,5 +62,13 @@ fn measure(scenario: Scenario, lab: &Lab, ledger: &mut Ledger) -> Result<()> {
         Scenario::Pending => pending::measure(lab, ledger),
         Scenario::Isolation => isolation::measure(lab, ledger),
         Scenario::Idle => idle::measure(lab, ledger),
+        Scenario::RedisBacklog => redis::rates::backlog(lab, ledger),
+        Scenario::RedisThrough => redis::rates::through(lab, ledger),
+        Scenario::RedisLatency => redis::latency::measure(lab, ledger),
+        Scenario::RedisWake => redis::latency::wake(lab, ledger),
+        Scenario::RedisStorm => redis::storm(lab, ledger),
+        Scenario::RedisIdle => redis::crowd::idle(lab, ledger),
+        Scenario::RedisDue => redis::due::measure(lab, ledger),
+        Scenario::RedisFleet => redis::crowd::fleet(lab, ledger),
     }
 }

@@ -3,21 +3,17 @@
 //!
 //! Off unless asked for, and skipped with a word where Node, Redis or the packages are absent.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-use crate::lab::{Lab, Process, Sink, Window, run_to_end};
+use crate::event;
+use crate::lab::{Lab, Process, Redis, Sink, Window, run_to_end};
 use crate::report::{Ledger, Measure};
-use crate::trouble::{Doing, Result, Trouble};
-use crate::{clock, event};
+use crate::trouble::Result;
 
 /// Name, script, and the share of the events it gets: the slow one would take minutes.
 const PEERS: [(&str, &str, u64); 2] =
     [("peer: plain sender on Redis", "plain.mjs", 10), ("peer: BullMQ and undici", "bullmq.mjs", 1)];
-/// Redis is up within this.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All of them, or a word why not.
 ///
@@ -44,7 +40,7 @@ fn missing(folder: &Path) -> Option<&'static str> {
     if !runs("node") {
         return Some("there is no node");
     }
-    if !runs("redis-server") {
+    if !Redis::is_installed() {
         return Some("there is no redis-server");
     }
     let installed = folder.join("node_modules/bullmq").exists();
@@ -52,8 +48,8 @@ fn missing(folder: &Path) -> Option<&'static str> {
 }
 
 fn backlog(lab: &Lab, ledger: &mut Ledger, name: &str, script: &Path, count: u64) -> Result<()> {
-    let (data, mut sink) = (lab.fresh()?, Sink::start()?);
-    let (redis, port) = redis(data.path())?;
+    let (redis, mut sink) = (Redis::start(lab)?, Sink::start()?);
+    let port = redis.port();
     let node = |what: &str| {
         let mut command = Command::new("node");
         command.arg(script).args([what, &port.to_string(), &sink.address.to_string(), &count.to_string()]);
@@ -62,7 +58,7 @@ fn backlog(lab: &Lab, ledger: &mut Ledger, name: &str, script: &Path, count: u64
     };
     run_to_end(name, &mut node("fill"))?;
     let mut send = node("send");
-    let window = Window::open(&[&redis, &sink.process])?;
+    let window = Window::open(&[&redis.process, &sink.process])?;
     let sender = Process::start(name, &mut send)?;
     let report = sink.wait(|report| report.ok >= count)?;
     sender.kill()?;
@@ -72,24 +68,4 @@ fn backlog(lab: &Lab, ledger: &mut Ledger, name: &str, script: &Path, count: u64
     ledger.put(name, Measure::Cpu, spent.ended * per_10k, &spent);
     ledger.put(name, Measure::StoreCpu, spent.watched.first().copied().unwrap_or_default() * per_10k, &spent);
     Ok(())
-}
-
-fn redis(data: &Path) -> Result<(Process, u16)> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address: SocketAddr = free.doing("find a free port")?;
-    let mut command = Command::new("redis-server");
-    command.args(["--bind", "127.0.0.1", "--port", &address.port().to_string(), "--save", ""]);
-    command
-        .args(["--appendonly", "yes", "--appendfsync", "everysec", "--dir"])
-        .arg(data)
-        .stdout(Stdio::null());
-    let process = Process::start("redis-server", &mut command)?;
-    let began = clock::now();
-    while TcpStream::connect(address).is_err() {
-        if began.elapsed() > PATIENCE {
-            return Err(Trouble::new("redis-server does not listen"));
-        }
-        clock::pause(Duration::from_millis(20));
-    }
-    Ok((process, address.port()))
 }

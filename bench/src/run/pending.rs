@@ -1,7 +1,7 @@
 //! A backlog while many events are stored for later in other lanes: the rate, the memory, and how long a start takes
 //! after the process was killed.
 
-use super::drain::drain;
+use super::drain::{Backlog, drain};
 use crate::lab::{Lab, Parked, Sink};
 use crate::report::{Ledger, Measure};
 use crate::trouble::Result;
@@ -39,14 +39,14 @@ fn in_words(count: u64) -> String {
 fn empty_rate(lab: &Lab) -> Result<f64> {
     let (store, mut sink) = (lab.fresh()?, Sink::start()?);
     let mut server = lab.server(store.path(), &[])?;
-    Ok(drain(lab, &mut server, &mut sink, lab.sizes.events)?.rate)
+    Ok(drain(lab, &mut server, &mut sink, &Backlog::embedded(lab.sizes.events))?.rate)
 }
 
 fn full_rate(lab: &Lab, ledger: &mut Ledger, scenario: &str, pending: u64) -> Result<f64> {
     let (store, mut sink) = (lab.fresh()?, Sink::start()?);
     let mut server = lab.server(store.path(), &[])?;
     server.park(lab, &sink, pending, Parked::Elsewhere)?;
-    let drained = drain(lab, &mut server, &mut sink, lab.sizes.events)?;
+    let drained = drain(lab, &mut server, &mut sink, &Backlog::embedded(lab.sizes.events))?;
     ledger.put(scenario, Measure::Rate, drained.rate, &drained.spent);
     ledger.put(scenario, Measure::Memory, server.process.memory()?, &drained.spent);
     server.process.kill()?;

@@ -1,6 +1,8 @@
 //! A receiver that fails twice and then recovers: how long everything takes, against the waits that were drawn, and
 //! how late a due retry starts.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use crate::event::{self, Events};
@@ -17,9 +19,17 @@ const FAILURES: usize = 2;
 /// # Errors
 /// When an event is not delivered at the third attempt.
 pub fn measure(lab: &Lab, ledger: &mut Ledger) -> Result<()> {
-    let scenario = "retry storm";
-    let (store, mut sink) = (lab.fresh()?, Sink::start()?);
-    let mut server = lab.server(store.path(), &["--policy", "webhook"])?;
+    let store = lab.fresh()?;
+    on(store.path(), lab, ledger, "retry storm")
+}
+
+/// The same on any store.
+///
+/// # Errors
+/// When an event is not delivered at the third attempt.
+pub fn on(store: &Path, lab: &Lab, ledger: &mut Ledger, scenario: &str) -> Result<()> {
+    let mut sink = Sink::start()?;
+    let mut server = lab.server(store, &["--policy", "webhook"])?;
     let count = lab.sizes.storm;
     let events = Events::new(&event::urls(sink.address, "storm", event::ENDPOINTS), lab.payload, None)?;
     let window = Window::open(&[&server.process, &sink.process])?;

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::drain::drain;
+use super::drain::{Backlog, drain};
 use crate::lab::{Lab, Server, Sink, Spent, Window, run_to_end};
 use crate::load::single;
 use crate::report::{Ledger, Measure};
@@ -49,7 +49,7 @@ fn backlog_rate(lab: &Lab, ledger: &mut Ledger, scenario: &str) -> Result<f64> {
     let (store, mut sink) = (lab.fresh()?, Sink::start()?);
     let mut server = lab.server(store.path(), &[])?;
     let count = lab.sizes.events;
-    let drained = drain(lab, &mut server, &mut sink, count)?;
+    let drained = drain(lab, &mut server, &mut sink, &Backlog::embedded(count))?;
     ledger.put(scenario, Measure::Rate, drained.rate, &drained.spent);
     cpu(ledger, scenario, count, &drained.spent);
     ledger.put(scenario, Measure::PeakMemory, server.process.peak_memory()?, &drained.spent);
@@ -57,7 +57,7 @@ fn backlog_rate(lab: &Lab, ledger: &mut Ledger, scenario: &str) -> Result<f64> {
 }
 
 /// CPU of server, sink and producers for ten thousand.
-fn cpu(ledger: &mut Ledger, scenario: &str, count: u64, spent: &Spent) {
+pub(super) fn cpu(ledger: &mut Ledger, scenario: &str, count: u64, spent: &Spent) {
     let per_10k = 10_000.0 / count as f64;
     for (measure, used) in [Measure::Cpu, Measure::SinkCpu].into_iter().zip(&spent.watched) {
         ledger.put(scenario, measure, used * per_10k, spent);
@@ -139,7 +139,10 @@ fn accept(
 
 /// Measures both and their ratio. Even rounds begin with the limit, odd ones with ours: a machine that gets slower
 /// or faster favours neither.
-fn beside_limit(
+///
+/// # Errors
+/// When either fails.
+pub(super) fn beside_limit(
     lab: &Lab,
     ledger: &mut Ledger,
     scenario: &str,

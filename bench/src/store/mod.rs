@@ -86,7 +86,7 @@ pub fn run(args: &StoreArgs) -> Result<()> {
             ledger.put_quietly(name, Measure::OfLog, ours / log);
         }
     }
-    report::write(&ledger, args.json.as_deref(), None)
+    report::write(&ledger, report::Files { json: args.json.as_deref(), ..report::Files::default() })
 }
 
 struct Bench<'a> {

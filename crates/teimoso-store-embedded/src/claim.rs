@@ -89,7 +89,7 @@ impl EmbeddedStore {
     }
 
     fn key(&self, claimed: &Claimed) -> Option<Key> {
-        self.shared.ids.delivery_key(claimed.lease.delivery())
+        self.shared.ids().delivery_key(claimed.lease.delivery())
     }
 
     fn take(&self, request: &ClaimRequest) -> Took {
@@ -133,7 +133,7 @@ impl EmbeddedStore {
     fn claimed(&self, core: &Core, taken: &Taken<Key>, request: &ClaimRequest, fresh: Fresh) -> Claimed {
         let lane = core.lanes.key(taken.lane).map_or_else(|| fresh.url.clone(), |key| key.address.clone());
         Claimed {
-            lease: Lease::grant(self.shared.ids.delivery(taken.key), request.nonce),
+            lease: Lease::grant(self.shared.ids().delivery(taken.key), request.nonce),
             event: fresh.event,
             url: fresh.url,
             lane,
@@ -148,7 +148,7 @@ impl EmbeddedStore {
         request: &ClaimRequest,
     ) -> Result<Vec<Claimed>, StoreError> {
         let (reply, rows) = oneshot::channel();
-        self.read_backs.send(ReadBack { taken, reply }).map_err(|_| closed())?;
+        self.read_backs.send(ReadBack { taken, ids: self.shared.ids(), reply }).map_err(|_| closed())?;
         let found = rows.await.map_err(|_| closed())?.inspect_err(|error| self.shared.failed(error))?;
         let (mut claimed, mut unreadable) = (Vec::with_capacity(found.len()), Vec::new());
         {

@@ -46,9 +46,23 @@ impl OpenError {
         ))
     }
 
-    pub(crate) fn locked(directory: &Path) -> Self {
+    pub(crate) fn locked(directory: &Path, holder: &str) -> Self {
         Self::new(format!(
-            "the store at {} is in use by another process; stop it, or talk to it with --server",
+            "the store at {} is in use by {holder}; stop it, or talk to it with --server",
+            directory.display()
+        ))
+    }
+
+    pub(crate) fn absent(directory: &Path) -> Self {
+        Self::new(format!(
+            "there is no store at {}; name the directory that `teimoso serve --store` was given",
+            directory.display()
+        ))
+    }
+
+    pub(crate) fn half_moved(directory: &Path) -> Self {
+        Self::new(format!(
+            "another store is half moved into {}; run the same `teimoso migrate` again to end it, or remove the directory",
             directory.display()
         ))
     }

@@ -7,15 +7,19 @@
 //! | readers | two read connections | answer the API's questions (`query`) |
 //! | checkpoint | a connection | copies the log into the file, off the commit path (`checkpoint`) |
 //!
+//! Beside them, `doctor` examines a file through a connection of its own.
+//!
 //! The due index is in memory up to a horizon per lane, so claims touch no B-tree; leases live in memory
 //! only. Deliberately absent: retry policy, HTTP, and any way for two processes to share the file.
 
 mod checkpoint;
 mod claim;
 mod core;
+mod doctor;
 mod error;
 mod fault;
 mod lock;
+mod moving;
 mod open;
 mod query;
 mod read_back;
@@ -37,11 +41,12 @@ use bytes::Bytes;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
 use teimoso_delivery::store::{
     Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
-    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, ReplayState, RetryOutcome, Settled,
-    Settlement, Stats, Store, StoreError, StoreErrorKind, StoreInfo,
+    EventFilter, EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, ReplayState, RetryOutcome,
+    Settled, Settlement, Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 use tokio::sync::oneshot;
 
+pub use doctor::{Examination, Watch};
 pub use error::OpenError;
 use error::closed;
 pub use shared::Options;
@@ -162,7 +167,7 @@ impl Store for EmbeddedStore {
     }
 
     fn replay(&self, id: ReplayId) -> BoxFuture<'_, Result<Option<Replay>, StoreError>> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         Box::pin(self.readers.ask(move |conn| writer::find_replay(conn, id, ids)))
     }
 
@@ -202,6 +207,14 @@ impl Store for EmbeddedStore {
         let bytes = size(open::FILE) + size(open::LOG);
         let stats = Stats { counts, oldest_due, lanes: lanes as u64, bytes };
         Box::pin(std::future::ready(Ok(stats)))
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        Box::pin(self.export_page(cursor))
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.ask(|reply| Op::Import(parcels, reply)))
     }
 
     fn info(&self) -> StoreInfo {

@@ -16,7 +16,7 @@ use crate::error::OpenError;
 use crate::lock::Lock;
 use crate::rows::lane_columns;
 use crate::shared::{Options, Shared};
-use crate::{EmbeddedStore, checkpoint, query, read_back, rows, schema, writer};
+use crate::{EmbeddedStore, checkpoint, moving, query, read_back, rows, schema, writer};
 
 /// The database within its directory …
 pub(crate) const FILE: &str = "teimoso.db";
@@ -59,8 +59,11 @@ impl EmbeddedStore {
             return Err(OpenError::emptied(&path));
         }
         let conn = schema::open_for_writing(&path)?;
-        lock.mark().map_err(|error| OpenError::io(directory, &error))?;
         let unusable = |error: rusqlite::Error| OpenError::unusable(&path, &error);
+        if !options.moving && rows::meta(&conn, moving::IMPORTING).map_err(unusable)?.is_some() {
+            return Err(OpenError::half_moved(directory));
+        }
+        lock.mark().map_err(|error| OpenError::io(directory, &error))?;
         let clean = begin_life(&conn).map_err(unusable)?;
         let cautious_until = if clean { Duration::ZERO } else { clock.monotonic() + CAUTION };
         let shared = load(&conn, options, limits, clock, entropy).map_err(unusable)?;
@@ -68,9 +71,8 @@ impl EmbeddedStore {
         writer::recover_leased(&conn, &shared).map_err(unusable)?;
         first_fill(&conn, &shared).map_err(unusable)?;
 
-        let ids = shared.ids;
         let checkpointer = checkpoint::start(&path)?;
-        let (read_backs, claims) = read_back::start(&path, ids)?;
+        let (read_backs, claims) = read_back::start(&path)?;
         let (readers, mut threads) = query::Readers::start(&path)?;
         let started = writer::start(conn, Arc::clone(&shared), checkpointer);
         let (sender, thread) = started.map_err(|error| match error {
@@ -126,7 +128,8 @@ fn load(
     Ok(Shared::new(clock, IdSpace::new(salt), keys, options, limits, core))
 }
 
-fn counts(conn: &Connection) -> Result<Counts> {
+/// The counters as the file keeps them; what is in flight rests there.
+pub(crate) fn counts(conn: &Connection) -> Result<Counts> {
     let sql = "SELECT accepted, pending, scheduled, delivered, dead, cancelled, expunged FROM counter";
     conn.query_row(sql, [], |row| {
         let count = |column: usize| row.get::<_, i64>(column).map(|n| u64::try_from(n).unwrap_or(0));

@@ -19,6 +19,7 @@ use crate::schema;
 /// Keys to read back, and where the rows go.
 pub(crate) struct ReadBack {
     pub(crate) taken: Vec<Taken<Key>>,
+    pub(crate) ids: IdSpace,
     pub(crate) reply: oneshot::Sender<Result<Rows, StoreError>>,
 }
 
@@ -43,14 +44,14 @@ pub(crate) struct Loaded {
 }
 
 /// Starts the thread.
-pub(crate) fn start(path: &Path, ids: IdSpace) -> Result<(Sender<ReadBack>, JoinHandle<()>), OpenError> {
+pub(crate) fn start(path: &Path) -> Result<(Sender<ReadBack>, JoinHandle<()>), OpenError> {
     let conn = schema::open_for_reading(path)?;
     let (sender, receiver) = channel::<ReadBack>();
     let thread = std::thread::Builder::new()
         .name("teimoso-claims".into())
         .spawn(move || {
             while let Ok(read_back) = receiver.recv() {
-                let rows = load(&conn, &read_back.taken, ids).map_err(|error| store_error(&error));
+                let rows = load(&conn, &read_back.taken, read_back.ids).map_err(|error| store_error(&error));
                 drop(read_back.reply.send(rows));
             }
         })

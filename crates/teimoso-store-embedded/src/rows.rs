@@ -166,10 +166,17 @@ pub(crate) fn with_attempt(
 
 pub(crate) const INSERT_ATTEMPT: &str = "INSERT OR REPLACE INTO attempt VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19)";
 
-pub(crate) const SELECT_ATTEMPTS: &str = "
-SELECT number, started_at, total_us, fate, status, decision, dns_us, connect_us, tls_us, first_byte_us, peer,
-    wait_ms, wait_source, error_kind, error, response_headers, response_body, response_truncated
-FROM attempt WHERE delivery = ?1 ORDER BY number LIMIT 1000";
+macro_rules! select_attempts {
+    () => {
+        "SELECT number, started_at, total_us, fate, status, decision, dns_us, connect_us, tls_us, first_byte_us,
+            peer, wait_ms, wait_source, error_kind, error, response_headers, response_body, response_truncated
+            FROM attempt WHERE delivery = ?1 ORDER BY number"
+    };
+}
+
+/// As many as a view shows.
+pub(crate) const SELECT_ATTEMPTS: &str = concat!(select_attempts!(), " LIMIT 1000");
+pub(crate) const SELECT_ALL_ATTEMPTS: &str = select_attempts!();
 
 fn wait_source_tag(source: WaitSource) -> u8 {
     match source {
@@ -237,18 +244,24 @@ pub(crate) use lane_columns;
 
 /// A lane's number, name and record.
 pub(crate) fn lane(row: &Row<'_>) -> Result<(LaneId, LaneKey, LaneRecord)> {
-    let key = LaneKey { application: application(row, 1)?, address: row.get_ref(2)?.as_str()?.into() };
-    let not_before: Option<i64> = row.get(3)?;
-    let why = match row.get::<_, Option<u8>>(4)? {
+    lane_at(row, 0)
+}
+
+/// The same behind other columns.
+pub(crate) fn lane_at(row: &Row<'_>, first: usize) -> Result<(LaneId, LaneKey, LaneRecord)> {
+    let address = row.get_ref(first + 2)?.as_str()?.into();
+    let key = LaneKey { application: application(row, first + 1)?, address };
+    let not_before: Option<i64> = row.get(first + 3)?;
+    let why = match row.get::<_, Option<u8>>(first + 4)? {
         Some(2) => PauseWhy::Breaker,
         _ => PauseWhy::RetryAfter,
     };
     let record = LaneRecord {
         not_before: not_before.map(|at| (millis(at), why)),
-        allowance: row.get::<_, Option<u32>>(5)?.and_then(NonZeroU32::new),
-        openings: row.get(6)?,
+        allowance: row.get::<_, Option<u32>>(first + 5)?.and_then(NonZeroU32::new),
+        openings: row.get(first + 6)?,
     };
-    Ok((LaneId(row.get(0)?), key, record))
+    Ok((LaneId(row.get(first)?), key, record))
 }
 
 /// A number kept in `meta`, if it was ever set.

@@ -143,6 +143,19 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, OpenError> {
     open().map_err(|error: rusqlite::Error| OpenError::unusable(path, &error))
 }
 
+/// Opens the file for an examination: what is not ours, or is of a newer format, is refused.
+pub(crate) fn open_for_looking(path: &Path) -> Result<Connection, OpenError> {
+    let conn = open_for_reading(path)?;
+    let number = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i32>(0));
+    let unusable = |error: rusqlite::Error| OpenError::unusable(path, &error);
+    let application = number("PRAGMA application_id").map_err(unusable)?;
+    let format = number("PRAGMA user_version").map_err(unusable)?;
+    if application != APPLICATION_ID || format < 1 {
+        return Err(OpenError::foreign(path));
+    }
+    if format > FORMAT { Err(OpenError::newer(path, format)) } else { Ok(conn) }
+}
+
 /// Opens the file for checkpoints.
 pub(crate) fn open_for_checkpoints(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

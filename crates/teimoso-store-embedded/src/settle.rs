@@ -29,7 +29,7 @@ impl EmbeddedStore {
 
     /// Frees the lane's slot, if the lease still stands.
     fn free(&self, core: &mut Core, settlement: Settlement, paused: &mut Vec<LanePause>) -> Option<Settling> {
-        let key = self.shared.ids.delivery_key(settlement.lease.delivery())?;
+        let key = self.shared.ids().delivery_key(settlement.lease.delivery())?;
         let leased = core.leases.get_mut(&key)?;
         if leased.nonce != settlement.lease.nonce() || leased.settling {
             return None;
@@ -61,7 +61,7 @@ impl EmbeddedStore {
     pub(crate) fn extend_now(&self, leases: &[LeaseRef], until: Millis) -> Vec<LeaseRef> {
         let core = &mut *self.shared.core();
         let mut extended = |lease: &LeaseRef| {
-            let key = self.shared.ids.delivery_key(lease.delivery)?;
+            let key = self.shared.ids().delivery_key(lease.delivery)?;
             let leased = core.leases.get_mut(&key)?;
             if leased.nonce != lease.nonce || leased.settling {
                 return None;

@@ -1,6 +1,6 @@
 //! What the threads of one store share: memory, health, and how much is under way.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,11 +20,13 @@ pub struct Options {
     pub retention: Duration,
     /// Most bytes the file may take; past it the store answers "full".
     pub max_bytes: Option<u64>,
+    /// Opened to move another store in: one that is half moved in is otherwise refused.
+    pub moving: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { retention: Duration::from_secs(7 * 24 * 3600), max_bytes: None }
+        Self { retention: Duration::from_secs(7 * 24 * 3600), max_bytes: None, moving: false }
     }
 }
 
@@ -42,7 +44,6 @@ pub(crate) enum Health {
 
 pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
-    pub ids: IdSpace,
     pub keys: KeyClock,
     pub options: Options,
     pub limits: Limits,
@@ -50,6 +51,7 @@ pub(crate) struct Shared {
     pub changed: Notify,
     /// Settlements became durable.
     pub saved: Notify,
+    salt: AtomicU64,
     core: Mutex<Core>,
     health: RwLock<Health>,
     queued_bytes: AtomicUsize,
@@ -67,17 +69,27 @@ impl Shared {
     ) -> Self {
         Self {
             clock,
-            ids,
             keys,
             options,
             limits,
             changed: Notify::new(),
             saved: Notify::new(),
+            salt: AtomicU64::new(ids.salt()),
             core: Mutex::new(core),
             health: RwLock::new(Health::Well),
             queued_bytes: AtomicUsize::new(0),
             unsaved: AtomicUsize::new(0),
         }
+    }
+
+    /// What ids are made with: this store's own, or that of the store that moved in.
+    pub(crate) fn ids(&self) -> IdSpace {
+        IdSpace::new(self.salt.load(Ordering::SeqCst))
+    }
+
+    /// From now on ids are those of the store that moves in.
+    pub(crate) fn adopt_ids(&self, ids: IdSpace) {
+        self.salt.store(ids.salt(), Ordering::SeqCst);
     }
 
     /// Something may have become claimable. Every engine that waits hears it; if none does, the next one

@@ -73,7 +73,7 @@ pub(crate) async fn start_replay(shared: &Shared, order: NewReplay) -> Result<Re
     let rate = order.rate.clamp(1, MAX_REPLAY_RATE_PER_SECOND);
     let prepared = format!("job:prepared:{:016x}", shared.entropy.next_u64());
     let list = (!order.dry_run).then(|| shared.keys.own(&prepared));
-    let estimated = gather(shared, &order.filter, list.as_deref()).await?;
+    let estimated = gather(shared, &order.filter, None, list.as_deref()).await?;
     if order.dry_run {
         let now = shared.clock.now();
         return Ok(Replay {
@@ -94,9 +94,15 @@ pub(crate) async fn start_replay(shared: &Shared, order: NewReplay) -> Result<Re
     changed(shared, shared.accepts.call(&call).await?)?.ok_or_else(unexpected)
 }
 
-/// Counts what the filter takes, oldest first, and appends it to `list`.
-async fn gather(shared: &Shared, filter: &ReplayFilter, list: Option<&str>) -> Result<u64, StoreError> {
-    let (mut from, mut found) = ("-".to_owned(), 0);
+/// Counts what the filter takes behind `seen`, oldest first, and appends it to `list`.
+pub(crate) async fn gather(
+    shared: &Shared,
+    filter: &ReplayFilter,
+    seen: Option<Key>,
+    list: Option<&str>,
+) -> Result<u64, StoreError> {
+    let mut from = seen.map_or_else(|| "-".to_owned(), |seen| format!("({}", key_text(seen)));
+    let mut found = 0;
     loop {
         let mut range = cmd("ZRANGEBYLEX");
         range.arg(shared.keys.own("order:dead")).arg(&from).arg("+").arg("LIMIT").arg(0).arg(STEP);

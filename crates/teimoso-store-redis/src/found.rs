@@ -235,7 +235,8 @@ async fn look_around(shared: &Shared) -> Result<(), Failure> {
     wake::sweep(shared).await
 }
 
-fn text(value: Value) -> String {
+/// A text in any of the protocol's spellings; nothing for anything else.
+pub(crate) fn text(value: Value) -> String {
     match value {
         Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Value::SimpleString(text) => text,

@@ -47,6 +47,11 @@ impl Keys {
         &self.public_buried
     }
 
+    /// Where what came from there and was given up stays (S2.1, S2.9).
+    pub(crate) fn buried(&self) -> String {
+        if self.apart { self.own("mortos") } else { self.public_buried.clone() }
+    }
+
     /// A private key.
     pub(crate) fn own(&self, name: &str) -> String {
         format!("{}{name}", self.tag)

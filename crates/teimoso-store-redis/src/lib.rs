@@ -9,6 +9,8 @@
 //! | `accept` | events, names and counters of many requests, at a durability that is waited for |
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
 //! | `query`, `command` | what is asked and ordered over the API |
+//! | `doctor` | what belongs to nothing, found and healed beside a running fleet |
+//! | `moving` | everything that is kept, out to another store and in from one |
 //! | `link` | connections that come back by themselves |
 //! | `codec` | stored values, each with its version |
 //!
@@ -21,6 +23,7 @@ mod claimed;
 mod codec;
 mod command;
 mod cycle;
+mod doctor;
 mod entry;
 mod error;
 mod found;
@@ -28,6 +31,7 @@ mod ingress;
 mod io;
 mod keys;
 mod link;
+mod moving;
 mod options;
 mod outlying;
 mod push;
@@ -45,14 +49,15 @@ use bytes::Bytes;
 use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId};
 use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{
-    Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
-    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement,
-    Stats, Store, StoreError, StoreInfo,
+    Accepted, AttemptView, BoxFuture, CancelOutcome, Checkup, Claim, ClaimRequest, DeliveryFilter,
+    DeliveryView, EventFilter, EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, RetryOutcome,
+    Settled, Settlement, Stats, Store, StoreError, StoreInfo,
 };
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 use cycle::{BATCH, Cycles, Op};
+pub use doctor::{Examination, Watch};
 pub use error::{OpenError, OpenErrorKind};
 pub use found::Found;
 use io::Io;
@@ -102,10 +107,10 @@ impl RedisStore {
         let ports = Ports::new(address.clone(), &options.prefix, clock, entropy);
         let failed = |sentence: String| OpenError::new(OpenErrorKind::Unreachable, sentence);
         let io = Io::start().map_err(|error| failed(format!("no thread for redis: {error}")))?;
-        let options = options.clone();
+        let (options, moving) = (options.clone(), options.moving);
         let started = io.run_blocking(async move { Self::connect(ports, &options).await });
         let shared = started.unwrap_or_else(|| Err(failed("redis could not be asked".to_owned())))?;
-        Ok(Self::start(shared, io, address.sentinels()))
+        Ok(Self::start(shared, io, address.sentinels(), moving))
     }
 
     async fn connect(ports: Ports, options: &Options) -> Result<Arc<Shared>, OpenError> {
@@ -125,6 +130,9 @@ impl RedisStore {
             return Err(OpenError::new(OpenErrorKind::Unsuitable, sentence));
         }
         shared.agree_on_ids().await.map_err(failed)?;
+        if !options.moving {
+            shared.check_whole().await?;
+        }
         Ok(Arc::new(shared))
     }
 
@@ -140,12 +148,15 @@ impl RedisStore {
         }
     }
 
-    fn start(shared: Arc<Shared>, io: Io, sentinels: Option<Arc<Sentinels>>) -> Self {
+    fn start(shared: Arc<Shared>, io: Io, sentinels: Option<Arc<Sentinels>>, moving: bool) -> Self {
         let (cycles, cycle_ops) = unbounded_channel();
         let (accepts, accept_ops) = unbounded_channel();
         io.spawn(Cycles::new(shared.clone(), cycle_ops).run());
         io.spawn(accept::run(shared.clone(), accept_ops));
-        io.spawn(wake::listen(shared.clone()));
+        // Who only moves a store waits for no work.
+        if !moving {
+            io.spawn(wake::listen(shared.clone()));
+        }
         io.spawn(found::keep_looking(shared.clone()));
         if shared.outlying.is_some() {
             io.spawn(outlying::carry(shared.clone()));
@@ -169,6 +180,23 @@ impl RedisStore {
     #[must_use]
     pub fn clock_went_back(&self) -> Option<Duration> {
         Some(self.shared.went_back_ms()).filter(|ms| *ms > 0).map(Duration::from_millis)
+    }
+
+    /// Examines what is kept there, beside whatever fleet is at work; `watch` hears how far it is.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn examine(&self, examination: Examination, watch: Watch) -> Result<Checkup, StoreError> {
+        self.run(move |shared| doctor::examine(shared, examination, watch)).await
+    }
+
+    /// What changes whenever a process that uses this Redis does anything, and at least every five seconds while one
+    /// waits for work: two different answers say that somebody is there.
+    ///
+    /// # Errors
+    /// When Redis cannot be asked.
+    pub async fn sign_of_life(&self) -> Result<Option<i64>, StoreError> {
+        self.run(|shared| async move { shared.last_moved().await }).await
     }
 
     fn send(&self, op: Op) -> Result<(), StoreError> {
@@ -307,6 +335,14 @@ impl Store for RedisStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.run(move |shared| async move { query::stats(&shared).await })
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        self.run(move |shared| async move { moving::page(&shared, cursor).await })
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.run(move |shared| async move { moving::import(&shared, parcels).await })
     }
 
     fn info(&self) -> StoreInfo {

@@ -73,6 +73,8 @@ pub struct Options {
     pub ingress_attempts: u32,
     /// Longest entry of the ready list in bytes; a longer one is a dead letter.
     pub max_entry_bytes: usize,
+    /// Opened to move another store in or this one out: one that is half moved in is otherwise refused.
+    pub moving: bool,
     /// Whose clock decides.
     pub time: TimeSource,
 }
@@ -101,6 +103,7 @@ impl Default for Options {
             ingress_policy: PolicyName::parse("webhook").ok(),
             ingress_attempts: 5,
             max_entry_bytes: (1 << 20) + (64 << 10),
+            moving: false,
             time: TimeSource::default(),
         }
     }

@@ -43,6 +43,8 @@ pub(crate) static PEEK: LazyLock<Script> = script!("peek": "peek.lua");
 pub(crate) static CARRY: LazyLock<Script> = script!("carry": "carry.lua");
 pub(crate) static STAGE: LazyLock<Script> = script!("stage": "stage.lua");
 pub(crate) static READ: LazyLock<Script> = script!("read": "02_lanes.lua", "03_rest.lua", "read.lua");
+pub(crate) static DOCTOR: LazyLock<Script> = script!("doctor": "02_lanes.lua", "03_rest.lua", "doctor.lua");
+pub(crate) static MOVE: LazyLock<Script> = script!("move": "02_lanes.lua", "03_rest.lua", "move.lua");
 
 /// A call that can be made again.
 #[derive(Debug, Clone)]

@@ -12,10 +12,12 @@ use teimoso_delivery::ports::{Clock, Entropy};
 use teimoso_delivery::store::{LeaseRef, StoreError, StoreErrorKind};
 
 use crate::codec::{self, DeliveryRecord};
+use crate::error::{OpenError, OpenErrorKind};
 use crate::found::{Found, Survey};
 use crate::ingress::{Held, Rules};
 use crate::keys::Keys;
 use crate::link::{Address, Failure, Link, Locate, Made};
+use crate::moving::Moving;
 use crate::options::{Durability, Options, TimeSource};
 use crate::outlying::Outlying;
 use crate::reply;
@@ -53,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) durability: Durability,
     pub(crate) ingress: Rules,
     pub(crate) closed: AtomicBool,
+    /// Keys given to what moves out of the public keys.
+    pub(crate) moving: Moving,
     time: TimeSource,
     bounds: Vec<u8>,
     salt: AtomicU64,
@@ -130,6 +134,7 @@ impl Shared {
                 attempts: options.ingress_attempts,
             },
             closed: AtomicBool::new(false),
+            moving: Moving::default(),
             time: options.time,
             bounds: bounds(options),
             salt,
@@ -184,8 +189,38 @@ impl Shared {
         Ok(())
     }
 
+    /// Refuses what is half moved in: a part of it would be taken for all of it.
+    pub(crate) async fn check_whole(&self) -> Result<(), OpenError> {
+        let mut ask = cmd("HEXISTS");
+        ask.arg(self.keys.meta()).arg("importing");
+        match self.reads.command(&ask).await {
+            Ok(Value::Int(0)) => Ok(()),
+            Ok(_) => Err(OpenError::new(
+                OpenErrorKind::Unsuitable,
+                format!(
+                    "another store is half moved into the redis at {}; run the same `teimoso migrate` again to end it",
+                    self.shown
+                ),
+            )),
+            Err(failure) => Err(OpenError::connecting(&self.shown, &failure)),
+        }
+    }
+
+    /// When a script that changes something last ran, by the server's clock in ms: a fleet that idles moves it on every
+    /// five seconds.
+    pub(crate) async fn last_moved(&self) -> Result<Option<i64>, StoreError> {
+        let mut ask = cmd("HGET");
+        ask.arg(self.keys.meta()).arg("now");
+        reply::number(&self.reads.command(&ask).await?)
+    }
+
     pub(crate) fn ids(&self) -> IdSpace {
         IdSpace::new(self.salt.load(Ordering::SeqCst))
+    }
+
+    /// From now on ids are those of the store that moves in.
+    pub(crate) fn adopt_ids(&self, salt: u64) {
+        self.salt.store(salt, Ordering::SeqCst);
     }
 
     /// The key under which a delivery and its event are kept.

@@ -4,8 +4,10 @@
 
 mod dead;
 mod deliveries;
+mod doctor;
 mod events;
 pub mod forgejo;
+mod migrate;
 mod policy;
 mod request;
 mod send;
@@ -25,8 +27,10 @@ use crate::units::{self, Moment};
 
 pub use dead::{DeadArgs, DeadCommand, ReplayArgs};
 pub use deliveries::{ChangeArgs, DeliveriesArgs, DeliveriesCommand};
+pub use doctor::DoctorArgs;
 pub use events::{EventsArgs, EventsCommand};
 pub use forgejo::ForgejoArgs;
+pub use migrate::MigrateArgs;
 pub use policy::{PolicyArgs, PolicyCommand};
 pub use request::{ElsewhereArgs, Private, RequestArgs};
 pub use send::{DataSource, HeaderLine, SendArgs};
@@ -83,6 +87,10 @@ pub enum Command {
     Deliveries(DeliveriesArgs),
     /// Look at deliveries that were given up, and replay them
     Dead(DeadArgs),
+    /// Look for what is wrong with a store, and put it right
+    Doctor(DoctorArgs),
+    /// Move everything from one store to another
+    Migrate(MigrateArgs),
     /// Make one HTTP request, repeated only where that is safe
     Request(Box<RequestArgs>),
     /// Work with pull requests and issues of a Forgejo

@@ -3,8 +3,10 @@
 
 pub mod dead;
 pub mod deliveries;
+pub mod doctor;
 pub mod events;
 pub mod forgejo;
+pub mod migrate;
 pub mod policy;
 pub mod request;
 pub mod send;
@@ -56,6 +58,8 @@ fn dispatch(command: Command, context: Context) -> Result<Exit, CliError> {
         Command::Events(args) => on_runtime(events::run(args, context)),
         Command::Deliveries(args) => on_runtime(deliveries::run(args, context)),
         Command::Dead(args) => on_runtime(dead::run(args, context)),
+        Command::Doctor(args) => on_runtime(doctor::run(args, context)),
+        Command::Migrate(args) => on_runtime(migrate::run(args, context)),
         Command::Request(args) => on_runtime(request::run(*args, context)),
         Command::Forgejo(args) => on_runtime(forgejo::run(args, context)),
         Command::Whatsapp(args) => on_runtime(whatsapp::run(*args, context)),

@@ -7,5 +7,7 @@ pub mod direct;
 pub mod dispatch;
 pub mod engines;
 pub mod entropy;
+pub mod examine;
+pub mod moving;
 pub mod redis;
 pub mod store;

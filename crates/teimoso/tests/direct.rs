@@ -186,7 +186,8 @@ fn a_store_that_a_server_holds_is_refused_in_one_sentence() {
         let ended = run(&[line, &["--store", &store]].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (1, ""), "{line:?}");
         let sentence = format!(
-            "teimoso: the store at {store} is in use by another process; stop it, or talk to it with --server\n"
+            "teimoso: the store at {store} is in use by another process (pid {}); stop it, or talk to it with --server\n",
+            server.child.id()
         );
         assert_eq!(ended.stderr, sentence);
     }

@@ -5,6 +5,7 @@
 //! cleverness that would have to be believed instead of read.
 
 mod answers;
+mod moving;
 mod names;
 mod query;
 mod replays;
@@ -19,8 +20,8 @@ use crate::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId}
 use crate::ports::{BoxFuture, Clock};
 use crate::store::{
     Accepted, AttemptView, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView, EventFilter,
-    EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement, Stats, Store,
-    StoreError, StoreErrorKind, StoreInfo,
+    EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, RetryOutcome, Settled, Settlement,
+    Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 use state::State;
 
@@ -167,6 +168,18 @@ impl Store for MemoryStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.verb(|state, now| state.stats(now))
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        let now = self.clock.now();
+        let page = self.open_state().and_then(|state| state.export(cursor.as_deref(), now));
+        Box::pin(std::future::ready(page))
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        let now = self.clock.now();
+        let kept = self.open_state().and_then(|mut state| state.import(parcels, now));
+        Box::pin(std::future::ready(kept))
     }
 
     fn info(&self) -> StoreInfo {

@@ -5,28 +5,20 @@ use std::sync::Arc;
 
 use super::NAMES_LAST;
 use crate::model::{Application, EventId, Key, Millis, NewEvent};
-use crate::store::Rejection;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Id,
-    Key,
-}
-
-type Name = (Kind, Arc<str>);
+use crate::store::{EventName, Rejection, key_digest};
 
 #[derive(Debug, Clone, Copy)]
-struct Named {
-    event: Key,
-    fingerprint: [u8; 16],
-    until: Millis,
+pub(super) struct Named {
+    pub(super) event: Key,
+    pub(super) fingerprint: [u8; 16],
+    pub(super) until: Millis,
 }
 
 /// All names alive. Scope of a name: its application.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    alive: BTreeMap<Name, BTreeMap<Application, Named>>,
-    by_age: VecDeque<(Millis, Name, Application)>,
+    alive: BTreeMap<EventName, BTreeMap<Application, Named>>,
+    by_age: VecDeque<(Millis, EventName, Application)>,
 }
 
 impl Names {
@@ -60,9 +52,21 @@ impl Names {
         }
     }
 
+    /// Everything that is remembered.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&EventName, &Application, &Named)> {
+        self.alive.iter().flat_map(|(name, by)| by.iter().map(move |(app, named)| (name, app, named)))
+    }
+
+    /// Remembers what another store remembered.
+    pub(super) fn restore(&mut self, name: EventName, application: Application, named: Named) {
+        let at = self.by_age.partition_point(|(until, ..)| *until <= named.until);
+        self.by_age.insert(at, (named.until, name.clone(), application.clone()));
+        self.alive.entry(name).or_default().insert(application, named);
+    }
+
     /// The event with this id of a caller's; of several applications, the one accepted last.
     pub(super) fn by_id(&self, text: &Arc<str>, now: Millis) -> Option<Key> {
-        let named = self.alive.get(&(Kind::Id, text.clone()))?;
+        let named = self.alive.get(&EventName::Id(text.clone()))?;
         named.values().filter(|named| named.until > now).map(|named| named.event).max()
     }
 
@@ -80,12 +84,12 @@ impl Names {
     }
 }
 
-fn names(offered: &NewEvent) -> impl Iterator<Item = (Name, Rejection)> {
+fn names(offered: &NewEvent) -> impl Iterator<Item = (EventName, Rejection)> {
     let id = match &offered.id {
-        Some(EventId::Named(text)) => Some(((Kind::Id, text.clone()), Rejection::IdTaken)),
+        Some(EventId::Named(text)) => Some((EventName::Id(text.clone()), Rejection::IdTaken)),
         _ => None,
     };
     let key = offered.idempotency_key.as_ref();
-    let key = key.map(|key| ((Kind::Key, Arc::from(key.as_str())), Rejection::KeyReused));
-    id.into_iter().chain(key)
+    let digest = key.map(|key| key_digest(&offered.application, key.as_str()));
+    id.into_iter().chain(digest.map(|digest| (EventName::Key(digest), Rejection::KeyReused)))
 }

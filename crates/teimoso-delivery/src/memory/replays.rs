@@ -13,8 +13,8 @@ use crate::store::{
 /// A replay job and what it still has to do, fixed when it was ordered.
 #[derive(Debug)]
 pub(super) struct ReplayRow {
-    job: Replay,
-    left: VecDeque<Key>,
+    pub(super) job: Replay,
+    pub(super) left: VecDeque<Key>,
 }
 
 impl ReplayRow {

@@ -27,6 +27,8 @@ pub(super) struct State {
     pub(super) payload_bytes: u64,
     pub(super) replays: BTreeMap<Key, ReplayRow>,
     pub(super) closed: bool,
+    /// The salt of the store that is moving in, until it is all here.
+    pub(super) importing: Option<u64>,
     by_expiry: BTreeSet<(Millis, Key)>,
     by_nonce: HashMap<Nonce, Vec<Key>>,
     news: bool,
@@ -46,6 +48,7 @@ impl State {
             payload_bytes: 0,
             replays: BTreeMap::new(),
             closed: false,
+            importing: None,
             by_expiry: BTreeSet::new(),
             by_nonce: HashMap::new(),
             news: false,

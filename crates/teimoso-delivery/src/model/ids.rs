@@ -63,6 +63,18 @@ impl KeyClock {
         let last = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step).unwrap_or_default();
         Key(step(last).unwrap_or(Key::MAX))
     }
+
+    /// The largest key that was given out or skipped; `None` when there is none.
+    #[must_use]
+    pub fn last(&self) -> Option<Key> {
+        let last = self.0.load(Ordering::Relaxed);
+        (last > 0).then_some(Key(last))
+    }
+
+    /// Gives out no key up to this one.
+    pub fn skip(&self, last: Key) {
+        self.0.fetch_max(last.0, Ordering::Relaxed);
+    }
 }
 
 /// Turns keys into ids and back, with the store's own salt.
@@ -76,6 +88,12 @@ impl IdSpace {
     #[must_use]
     pub const fn new(salt: u64) -> Self {
         Self { salt }
+    }
+
+    /// What the ids are made with.
+    #[must_use]
+    pub const fn salt(self) -> u64 {
+        self.salt
     }
 
     /// The id of the delivery with this key.
@@ -264,6 +282,11 @@ mod tests {
         assert!(first < second && second < third);
         assert_eq!(first.at(), Millis::new(1_000));
         assert_eq!(KeyClock::after(Some(third)).next(Millis::new(1)).raw(), third.raw() + 1);
+        let other = KeyClock::after(None);
+        assert_eq!(other.last(), None);
+        other.skip(third);
+        other.skip(first);
+        assert_eq!((other.last(), other.next(Millis::new(1)).raw()), (Some(third), third.raw() + 1));
     }
 
     #[test]

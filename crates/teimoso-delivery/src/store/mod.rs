@@ -5,15 +5,18 @@
 //! Deliberately absent: which engine keeps the rows, and every policy question.
 
 mod accept;
+mod checkup;
 mod claim;
 mod command;
 mod error;
+mod moving;
 mod query;
 
 use crate::model::{DeliveryId, EventId, NewEvent, ReplayId};
 pub use crate::ports::BoxFuture;
 
 pub use accept::{Accepted, Rejection};
+pub use checkup::{Checkup, Fact, FactValue, Finding, FindingKind, MAX_EXAMPLES};
 pub use claim::{
     Claim, ClaimRequest, Claimed, LEASE, LaneNews, LanePause, LeaseRef, Next, Settled, Settlement, Ticket,
 };
@@ -21,6 +24,10 @@ pub use command::{
     CancelOutcome, MAX_REPLAY_RATE_PER_SECOND, NewReplay, Replay, ReplayFilter, ReplayState, RetryOutcome,
 };
 pub use error::{StoreError, StoreErrorKind};
+pub use moving::{
+    Closing, DeliveryParcel, EventName, EventParcel, LaneParcel, NameParcel, Origin, Parcel, ReplayParcel,
+    id_digest, key_digest,
+};
 pub use query::{
     AttemptView, Counts, DeliveryFilter, DeliveryView, EventFilter, EventView, MAX_PAGE, Page, Stats,
     StoreInfo,
@@ -148,6 +155,20 @@ pub trait Store: Send + Sync + 'static {
 
     /// The conservation counters (G2) and what an operator asks first. Kept, never scanned.
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>>;
+
+    /// Everything that is kept, page by page, as parcels for another store; `None` begins. Nobody may be delivering.
+    /// What was in flight is as if its lease had ended.
+    ///
+    /// # Errors
+    /// When the store cannot read, or the cursor is none of its own.
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>>;
+
+    /// Keeps what another store exported, in its order; durable when this returns. What is there already stays as it
+    /// is.
+    ///
+    /// # Errors
+    /// When the store is neither empty nor in the middle of this very move, or cannot promise durability.
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// What this store is and promises.
     fn info(&self) -> StoreInfo;

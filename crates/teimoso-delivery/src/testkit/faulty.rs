@@ -12,8 +12,8 @@ use crate::model::{ContentType, DeliveryId, EventId, Millis, NewEvent, ReplayId}
 use crate::ports::{BoxFuture, Clock};
 use crate::store::{
     Accepted, AttemptView, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView, EventFilter,
-    EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement, Stats, Store,
-    StoreError, StoreErrorKind, StoreInfo,
+    EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, RetryOutcome, Settled, Settlement,
+    Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 
 /// What goes wrong at present.
@@ -207,6 +207,14 @@ impl Store for FaultyStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.inner.stats()
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        self.inner.export(cursor)
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.import(parcels)
     }
 
     fn info(&self) -> StoreInfo {

@@ -13,8 +13,8 @@ use teimoso_delivery::ports::{Clock, Destinations, RefusedDestination};
 use teimoso_delivery::retry::{Preset, RetryPolicy};
 use teimoso_delivery::store::{
     Accepted, AttemptView, BoxFuture, CancelOutcome, Claim, ClaimRequest, DeliveryFilter, DeliveryView,
-    EventFilter, EventView, LeaseRef, NewReplay, Page, Rejection, Replay, RetryOutcome, Settled, Settlement,
-    Stats, Store, StoreError, StoreErrorKind, StoreInfo,
+    EventFilter, EventView, LeaseRef, NewReplay, Page, Parcel, Rejection, Replay, RetryOutcome, Settled,
+    Settlement, Stats, Store, StoreError, StoreErrorKind, StoreInfo,
 };
 use teimoso_delivery::testkit::ManualClock;
 use teimoso_server::{ApiConfig, App};
@@ -261,6 +261,14 @@ impl Store for FaultyStore {
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats, StoreError>> {
         self.inner.stats()
+    }
+
+    fn export(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page<Parcel>, StoreError>> {
+        self.inner.export(cursor)
+    }
+
+    fn import(&self, parcels: Vec<Parcel>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.import(parcels)
     }
 
     fn info(&self) -> StoreInfo {

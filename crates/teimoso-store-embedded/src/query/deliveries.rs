@@ -221,7 +221,7 @@ impl EmbeddedStore {
         &self,
         id: DeliveryId,
     ) -> std::result::Result<Option<DeliveryView>, StoreError> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let Some(key) = ids.delivery_key(id) else { return Ok(None) };
         let stored = self.readers.ask(move |conn| find(conn, key, ids)).await?;
         Ok(stored.map(|stored| self.finish(stored)))
@@ -235,7 +235,7 @@ impl EmbeddedStore {
         if wanted.filter.state == Some(DeliveryState::InFlight) {
             return self.list_in_flight(wanted).await;
         }
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let state = wanted.filter.state;
         let (found, next) = self.readers.ask(move |conn| list(conn, ids, &wanted)).await?;
         let data = found.into_iter().map(|stored| self.finish(stored));
@@ -255,7 +255,7 @@ impl EmbeddedStore {
         let more = keys.len() > wanted.limit;
         keys.truncate(wanted.limit);
         let next_cursor = keys.last().filter(|_| more).map(|key| Position::Key(key.raw()).text());
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let kind = wanted.filter.kind.clone();
         let read = move |conn: &Connection| {
             let of_kind = |key: &Key| -> Result<bool> {
@@ -282,7 +282,7 @@ impl EmbeddedStore {
         &self,
         id: DeliveryId,
     ) -> std::result::Result<Vec<AttemptView>, StoreError> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let Some(key) = ids.delivery_key(id) else { return Ok(Vec::new()) };
         self.readers
             .ask(move |conn| {

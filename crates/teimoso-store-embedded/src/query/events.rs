@@ -90,7 +90,7 @@ impl EmbeddedStore {
     }
 
     pub(crate) async fn find_event(&self, id: EventId) -> std::result::Result<Option<EventView>, StoreError> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let load_it = move |conn: &Connection| match event_key(conn, &id, ids)? {
             Some(key) => load(conn, key, ids),
             None => Ok(None),
@@ -103,7 +103,7 @@ impl EmbeddedStore {
         &self,
         filter: EventFilter,
     ) -> std::result::Result<Page<EventView>, StoreError> {
-        let (ids, below) = (self.shared.ids, position(&filter)?);
+        let (ids, below) = (self.shared.ids(), position(&filter)?);
         let (found, next) = self.readers.ask(move |conn| list(conn, ids, &filter, below)).await?;
         let data = found.into_iter().map(|stored| self.finish_event(stored)).collect();
         Ok(Page { data, next_cursor: next.map(|raw| format!("e{raw}")) })
@@ -113,7 +113,7 @@ impl EmbeddedStore {
         &self,
         id: EventId,
     ) -> std::result::Result<Option<(ContentType, Bytes)>, StoreError> {
-        let ids = self.shared.ids;
+        let ids = self.shared.ids();
         let read = move |conn: &Connection| {
             let Some(key) = event_key(conn, &id, ids)? else { return Ok(None) };
             let sql = "SELECT content_type, payload FROM event WHERE id = ?1";

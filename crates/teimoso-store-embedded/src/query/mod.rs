@@ -81,7 +81,7 @@ fn event_key(conn: &Connection, id: &EventId, ids: IdSpace) -> rusqlite::Result<
     let mut rows = applications.query([])?;
     let mut newest = None;
     while let Some(row) = rows.next()? {
-        let digest = writer::id_digest(&crate::rows::application(row, 0)?, name);
+        let digest = teimoso_delivery::store::id_digest(&crate::rows::application(row, 0)?, name);
         newest = newest.max(writer::event_named(conn, &digest)?);
     }
     Ok(newest)

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Result};
 use teimoso_delivery::lanes::LaneId;
 use teimoso_delivery::model::{
-    ContentType, Destination, Event, EventId, Key, LaneKey, LaneRecord, NewEvent, NextWhy, Progress,
+    Application, ContentType, Destination, Event, EventId, Key, LaneKey, LaneRecord, NewEvent, NextWhy,
+    Progress,
 };
 use teimoso_delivery::store::{Accepted, Rejection};
 
@@ -44,7 +45,7 @@ impl Batch<'_> {
             },
         };
         let key = self.shared.keys.next(self.now);
-        let id = event.id.clone().unwrap_or_else(|| self.shared.ids.event(key));
+        let id = event.id.clone().unwrap_or_else(|| self.shared.ids().event(key));
         let address = target.as_ref().map(|(_, address, _)| &**address);
         self.insert_event(key, event, usize::from(target.is_some()), address)?;
         names.remember(self.conn, event, key, self.now)?;
@@ -54,7 +55,7 @@ impl Batch<'_> {
             let stored = Arc::new(Event::accepted(event, id.clone(), key.at()));
             let delivery = self.insert_delivery(key, event, lane, stored, url)?;
             let progress = Progress::fresh(event.mode, NextWhy::First);
-            deliveries.push((self.shared.ids.delivery(delivery), progress.resting_state()));
+            deliveries.push((self.shared.ids().delivery(delivery), progress.resting_state()));
         }
         Ok(Ok(Accepted { event: id, deliveries, replayed: false }))
     }
@@ -66,7 +67,7 @@ impl Batch<'_> {
         fanout: usize,
         address: Option<&str>,
     ) -> Result<()> {
-        let application = self.application(event)?;
+        let application = self.application(&event.application)?;
         let name = match &event.id {
             Some(EventId::Named(name)) => Some(&**name),
             Some(EventId::Own(_)) | None => None,
@@ -150,12 +151,17 @@ impl Batch<'_> {
             return Ok(Ok((*id, key.address)));
         }
         let Some(next) = next else { return Ok(Err(Rejection::TooManyLanes)) };
-        self.open_lane(event, next, key).map(Ok)
+        self.open_lane(next, key, None).map(Ok)
     }
 
-    /// A lane that is not in memory: one that was closed while idle, or a new one.
-    fn open_lane(&mut self, event: &NewEvent, next: LaneId, key: LaneKey) -> Result<(LaneId, Arc<str>)> {
-        let application = self.application(event)?;
+    /// A lane that is not in memory: one that was closed while idle, or a new one, of which this may be remembered.
+    pub(super) fn open_lane(
+        &mut self,
+        next: LaneId,
+        key: LaneKey,
+        remembered: Option<LaneRecord>,
+    ) -> Result<(LaneId, Arc<str>)> {
+        let application = self.application(&key.application)?;
         let find = concat!("SELECT ", lane_columns!(), " WHERE l.application = ?1 AND l.address = ?2");
         let params = (application, &*key.address);
         let known = self.conn.prepare_cached(find)?.query_row(params, rows::lane).optional()?;
@@ -166,7 +172,7 @@ impl Batch<'_> {
                 let id = LaneId(next.0.max(made.unwrap_or(0)));
                 let sql = "INSERT INTO lane(id, application, address) VALUES (?1, ?2, ?3)";
                 self.execute(sql, (id.0, application, &*key.address))?;
-                (id, LaneRecord::default())
+                (id, remembered.unwrap_or_default())
             }
         };
         let address = key.address.clone();
@@ -175,11 +181,11 @@ impl Batch<'_> {
         Ok((id, address))
     }
 
-    fn application(&mut self, event: &NewEvent) -> Result<i64> {
-        if let Some(id) = self.applications.get(&event.application) {
+    pub(super) fn application(&mut self, application: &Application) -> Result<i64> {
+        if let Some(id) = self.applications.get(application) {
             return Ok(*id);
         }
-        let name = event.application.as_str();
+        let name = application.as_str();
         let find = "SELECT id FROM application WHERE name = ?1";
         let found = self.conn.prepare_cached(find)?.query_row([name], |row| row.get(0)).optional()?;
         let id = match found {
@@ -189,7 +195,7 @@ impl Batch<'_> {
                 self.conn.last_insert_rowid()
             }
         };
-        self.applications.insert(event.application.clone(), id);
+        self.applications.insert(application.clone(), id);
         Ok(id)
     }
 
@@ -199,7 +205,7 @@ impl Batch<'_> {
         let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, i64>(1)?));
         let found = self.conn.prepare_cached(find)?.query_row([key.raw()], read).optional()?;
         let (name, fanout) = found.unwrap_or((None, 0));
-        let own = || event.id.clone().unwrap_or_else(|| self.shared.ids.event(key));
+        let own = || event.id.clone().unwrap_or_else(|| self.shared.ids().event(key));
         let id = name.map_or_else(own, |name| EventId::Named(name.into()));
         let mut deliveries = Vec::new();
         for raw in key.raw() + 1..=key.raw().saturating_add(fanout) {
@@ -208,7 +214,7 @@ impl Batch<'_> {
                 let in_flight = self.shared.core().leases.contains_key(&delivery) && !row.state.is_final();
                 let state =
                     if in_flight { teimoso_delivery::model::DeliveryState::InFlight } else { row.state };
-                deliveries.push((self.shared.ids.delivery(delivery), state));
+                deliveries.push((self.shared.ids().delivery(delivery), state));
             }
         }
         Ok(Accepted { event: id, deliveries, replayed: true })

@@ -6,8 +6,10 @@ use std::time::Duration;
 use rusqlite::{Connection, Result};
 use teimoso_delivery::lanes::{Horizon, LaneId, Taken, Thirst};
 use teimoso_delivery::machine::{Recovery, Resting, recover};
-use teimoso_delivery::model::{DeadReason, DeliveryState, Key, LaneKey, LaneRecord, Millis, Progress};
-use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome};
+use teimoso_delivery::model::{
+    DeadReason, DeliveryState, IdSpace, Key, LaneKey, LaneRecord, Millis, Progress,
+};
+use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome, StoreError};
 
 use super::Op;
 use super::statements::Statements;
@@ -19,6 +21,7 @@ use crate::shared::Shared;
 /// What becomes true in memory when the commit is durable.
 pub(super) enum Effect {
     OpenLane(LaneId, LaneKey, LaneRecord),
+    Ids(IdSpace),
     Due(LaneId, Millis, Key),
     Fresh(Key, Fresh, Millis),
     Settled(Key),
@@ -34,6 +37,8 @@ pub(super) enum Answer {
     Retried(RetryOutcome),
     Replay(Replay),
     FoundReplay(Option<Replay>),
+    /// Why nothing was kept, if nothing was.
+    Imported(std::result::Result<(), StoreError>),
 }
 
 /// A delivery's row, as commands need it.
@@ -442,6 +447,7 @@ impl Committed {
                 match effect {
                     // Nothing of a lane that was closed, or is new, waits in the file.
                     Effect::OpenLane(id, key, record) => core.lanes.open(id, key, record, Horizon::All),
+                    Effect::Ids(ids) => shared.adopt_ids(ids),
                     Effect::Due(lane, due, key) => core.lanes.push(lane, due, key, now),
                     Effect::Fresh(key, fresh, due) => core.keep_fresh(key, fresh, due, now),
                     Effect::Settled(key) => drop(core.leases.remove(&key)),
@@ -484,6 +490,7 @@ impl Committed {
             (Op::Retry(_, _, reply), Some(Answer::Retried(answer))) => drop(reply.send(Ok(answer))),
             (Op::StartReplay(_, _, reply), Some(Answer::Replay(answer))) => drop(reply.send(Ok(answer))),
             (Op::CancelReplay(_, reply), Some(Answer::FoundReplay(answer))) => drop(reply.send(Ok(answer))),
+            (Op::Import(_, reply), Some(Answer::Imported(answer))) => drop(reply.send(answer)),
             // A dropped reply tells its asker that the store is closed: never a wrong answer.
             _ => {}
         }

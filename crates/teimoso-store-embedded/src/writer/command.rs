@@ -15,7 +15,7 @@ impl Batch<'_> {
     }
 
     fn cancel_now(&mut self, id: DeliveryId) -> Result<CancelOutcome> {
-        let Some(key) = self.shared.ids.delivery_key(id) else { return Ok(CancelOutcome::NotFound) };
+        let Some(key) = self.shared.ids().delivery_key(id) else { return Ok(CancelOutcome::NotFound) };
         let Some(row) = self.delivery(key)? else { return Ok(CancelOutcome::NotFound) };
         if row.state.is_final() {
             return Ok(CancelOutcome::AlreadyFinal(row.state));
@@ -36,7 +36,7 @@ impl Batch<'_> {
     }
 
     pub(super) fn retry(&mut self, id: DeliveryId, explicit: bool) -> Result<()> {
-        let outcome = match self.shared.ids.delivery_key(id) {
+        let outcome = match self.shared.ids().delivery_key(id) {
             Some(key) => self.retry_now(key, explicit)?,
             None => RetryOutcome::NotFound,
         };

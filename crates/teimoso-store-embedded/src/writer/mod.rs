@@ -9,6 +9,7 @@ mod accept;
 mod batch;
 mod command;
 mod expire;
+mod import;
 mod names;
 mod refill;
 mod replay;
@@ -25,7 +26,7 @@ use rusqlite::Connection;
 use teimoso_delivery::lanes::Taken;
 use teimoso_delivery::model::{DeliveryId, Key, Millis, NewEvent, ReplayId};
 use teimoso_delivery::store::{
-    Accepted, CancelOutcome, NewReplay, Rejection, Replay, RetryOutcome, Settlement, StoreError,
+    Accepted, CancelOutcome, NewReplay, Parcel, Rejection, Replay, RetryOutcome, Settlement, StoreError,
     StoreErrorKind,
 };
 use tokio::sync::oneshot;
@@ -35,9 +36,9 @@ use crate::error::{closed, is_fatal, store_error};
 use crate::rows;
 use crate::shared::{Health, Shared};
 use batch::Batch;
-pub(crate) use names::{event_named, id_digest};
+pub(crate) use names::{WINDOW_HOURS, event_named, name_tables};
 pub(crate) use refill::read_on;
-pub(crate) use replay::{estimate, find as find_replay};
+pub(crate) use replay::{COLUMNS as REPLAY_COLUMNS, estimate, find as find_replay, read as read_replay};
 
 /// Most items of one commit …
 const BATCH_ITEMS: usize = 4_096;
@@ -72,6 +73,8 @@ pub(crate) enum Op {
     Retry(DeliveryId, bool, Reply<RetryOutcome>),
     StartReplay(NewReplay, u64, Reply<Replay>),
     CancelReplay(ReplayId, Reply<Option<Replay>>),
+    /// What another store exported.
+    Import(Vec<Parcel>, Reply<()>),
     /// Rows that cannot be read.
     Bury(Vec<Taken<Key>>, Reply<()>),
     /// Lanes that ran dry are read on.
@@ -87,6 +90,7 @@ impl Op {
             Self::Accept(events, _) => events.len(),
             Self::Settle(batch, _) => batch.len(),
             Self::Start(keys, _) | Self::Recover(keys, _) => keys.len(),
+            Self::Import(parcels, _) => parcels.len(),
             _ => 1,
         }
     }
@@ -118,6 +122,7 @@ impl Op {
             Self::Retry(_, _, reply) => drop(reply.send(Err(error))),
             Self::StartReplay(_, _, reply) => drop(reply.send(Err(error))),
             Self::CancelReplay(_, reply) => drop(reply.send(Err(error))),
+            Self::Import(_, reply) => drop(reply.send(Err(error))),
             Self::Tick => {}
             Self::Close(done) => {
                 let _ = done.send(());
@@ -268,8 +273,11 @@ impl Writer {
                 apply(&mut batch, &mut self.names, &mut self.replays, op)?;
             }
             batch.journal(&mut self.journal, JOURNAL_LINGER)?;
-            self.replays.step(&mut batch)?;
-            self.expiry.step(&mut batch, &mut self.names, ops.len() <= 1)?;
+            // What moves stays as it is.
+            if !self.shared.options.moving {
+                self.replays.step(&mut batch)?;
+                self.expiry.step(&mut batch, &mut self.names, ops.len() <= 1)?;
+            }
             batch.refill()?;
             batch.save_counts()?;
             batch.fault_points(ops);
@@ -381,6 +389,7 @@ fn apply(
         Op::Retry(id, explicit, _) => batch.retry(*id, *explicit),
         Op::StartReplay(replay, estimated, _) => batch.start_replay(replays, *replay, *estimated),
         Op::CancelReplay(id, _) => batch.cancel_replay(replays, *id),
+        Op::Import(parcels, _) => batch.import(names, replays, parcels),
         Op::Refill(_) | Op::Tick | Op::Close(_) => Ok(()),
     }
 }

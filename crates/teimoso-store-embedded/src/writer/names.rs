@@ -5,9 +5,8 @@
 //! the rows stay as long as events do, so that an event is found by its caller's id.
 
 use rusqlite::{Connection, OptionalExtension, Result};
-use sha2::{Digest, Sha256};
-use teimoso_delivery::model::{Application, EventId, Key, Millis, NewEvent};
-use teimoso_delivery::store::Rejection;
+use teimoso_delivery::model::{EventId, Key, Millis, NewEvent};
+use teimoso_delivery::store::{Rejection, id_digest, key_digest};
 
 use crate::fault;
 
@@ -31,7 +30,7 @@ pub(super) struct Names {
 }
 
 /// Whole hours since the epoch.
-pub(super) const fn hour_of(at: Millis) -> u64 {
+pub(crate) const fn hour_of(at: Millis) -> u64 {
     at.get() / 3_600_000
 }
 
@@ -44,25 +43,9 @@ fn hour_of_table(name: &str) -> Option<u64> {
     name.strip_prefix("name_")?.parse().ok()
 }
 
-fn digest(application: &Application, kind: u8, text: &str) -> [u8; 16] {
-    let mut hash = Sha256::new();
-    hash.update(application.as_str());
-    hash.update([0, kind]);
-    hash.update(text);
-    let full = hash.finalize();
-    let mut short = [0; 16];
-    short.copy_from_slice(&full[..16]);
-    short
-}
-
-/// The digest under which a caller's event id is kept.
-pub(crate) fn id_digest(application: &Application, id: &str) -> [u8; 16] {
-    digest(application, 1, id)
-}
-
 fn digests(event: &NewEvent) -> impl Iterator<Item = ([u8; 16], Rejection)> {
     let key = event.idempotency_key.as_ref();
-    let key = key.map(|key| (digest(&event.application, 2, key.as_str()), Rejection::KeyReused));
+    let key = key.map(|key| (key_digest(&event.application, key.as_str()), Rejection::KeyReused));
     let id = match &event.id {
         Some(EventId::Named(id)) => Some((id_digest(&event.application, id), Rejection::IdTaken)),
         Some(EventId::Own(_)) | None => None,
@@ -116,19 +99,31 @@ impl Names {
         now: Millis,
     ) -> Result<()> {
         for (digest, _) in digests(event) {
-            let hour = hour_of(now);
-            if self.hours.last() != Some(&hour) && !self.hours.contains(&hour) {
-                conn.execute_batch(&format!(
+            self.remember_digest(conn, &digest, &event.fingerprint, key, hour_of(now))?;
+        }
+        Ok(())
+    }
+
+    /// Remembers one digest as of this hour.
+    pub(super) fn remember_digest(
+        &mut self,
+        conn: &Connection,
+        digest: &[u8; 16],
+        fingerprint: &[u8; 16],
+        key: Key,
+        hour: u64,
+    ) -> Result<()> {
+        if self.hours.last() != Some(&hour) && !self.hours.contains(&hour) {
+            conn.execute_batch(&format!(
                     "CREATE TABLE IF NOT EXISTS {}(
                         digest BLOB PRIMARY KEY, fingerprint BLOB NOT NULL, event INTEGER NOT NULL) WITHOUT ROWID",
                     table(hour)
                 ))?;
-                self.hours.push(hour);
-                self.hours.sort_unstable();
-            }
-            let sql = format!("INSERT OR REPLACE INTO {} VALUES (?1, ?2, ?3)", table(hour));
-            conn.prepare_cached(&sql)?.execute((digest, event.fingerprint, key.raw()))?;
+            self.hours.push(hour);
+            self.hours.sort_unstable();
         }
+        let sql = format!("INSERT OR REPLACE INTO {} VALUES (?1, ?2, ?3)", table(hour));
+        conn.prepare_cached(&sql)?.execute((digest, fingerprint, key.raw()))?;
         Ok(())
     }
 
@@ -150,6 +145,13 @@ impl Names {
         }
         Ok(())
     }
+}
+
+/// The tables of all hours, oldest first, each with its hour. For those that look at all of them.
+pub(crate) fn name_tables(conn: &Connection) -> Result<Vec<(u64, String)>> {
+    let mut hours = hours(conn)?;
+    hours.sort_unstable();
+    Ok(hours.into_iter().map(|hour| (hour, table(hour))).collect())
 }
 
 fn hours(conn: &Connection) -> Result<Vec<u64>> {

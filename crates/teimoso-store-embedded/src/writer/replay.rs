@@ -34,7 +34,8 @@ pub(super) struct Replays {
     running: Vec<Job>,
 }
 
-const COLUMNS: &str =
+/// In the order [`read`] reads.
+pub(crate) const COLUMNS: &str =
     "id, state, reason, since, until, rate, cursor, estimated, done, failed, created_at, finished_at";
 
 fn filter(row: &Row<'_>) -> Result<ReplayFilter> {
@@ -47,7 +48,8 @@ fn filter(row: &Row<'_>) -> Result<ReplayFilter> {
     })
 }
 
-fn read(row: &Row<'_>, ids: IdSpace) -> Result<Replay> {
+/// A job's row.
+pub(crate) fn read(row: &Row<'_>, ids: IdSpace) -> Result<Replay> {
     Ok(Replay {
         id: Some(ids.replay(rows::key(row, 0)?)),
         state: ReplayState::from_tag(row.get(1)?).ok_or_else(|| rows::unreadable(1, "an unknown state"))?,
@@ -115,6 +117,12 @@ impl Replays {
         };
         let running = select.query_map([ReplayState::Running.tag()], job)?.collect::<Result<_>>()?;
         Ok(Self { running })
+    }
+
+    /// Takes over a job that runs.
+    pub(super) fn reload(&mut self, conn: &Connection) -> Result<()> {
+        *self = Self::load(conn)?;
+        Ok(())
     }
 
     pub(super) fn next_step(&self) -> Option<Duration> {
@@ -215,7 +223,7 @@ impl Batch<'_> {
             last_step: self.now,
             allowance: allowance.max(1_000),
         });
-        let id = Some(self.shared.ids.replay(key));
+        let id = Some(self.shared.ids().replay(key));
         self.answers.push_back(Answer::Replay(Replay {
             id,
             state: ReplayState::Running,
@@ -231,13 +239,13 @@ impl Batch<'_> {
     }
 
     pub(super) fn cancel_replay(&mut self, replays: &mut Replays, id: ReplayId) -> Result<()> {
-        if let Some(key) = self.shared.ids.replay_key(id) {
+        if let Some(key) = self.shared.ids().replay_key(id) {
             let sql = "UPDATE replay SET state = ?2, finished_at = ?3 WHERE id = ?1 AND state = ?4";
             let (cancelled, running) = (ReplayState::Cancelled.tag(), ReplayState::Running.tag());
             self.execute(sql, (key.raw(), cancelled, rows::raw_millis(self.now), running))?;
             replays.running.retain(|job| job.key != key);
         }
-        let found = find(self.conn, id, self.shared.ids)?;
+        let found = find(self.conn, id, self.shared.ids())?;
         self.answers.push_back(Answer::FoundReplay(found));
         Ok(())
     }

@@ -60,7 +60,7 @@ async fn claimed(store: &EmbeddedStore) -> Claimed {
 
 /// The settlement of a claim, its slot freed as `settle` does.
 fn settle(store: &EmbeddedStore, claimed: &Claimed, next: Next) -> (Op, Answer<()>) {
-    let key = store.shared.ids.delivery_key(claimed.lease.delivery()).unwrap();
+    let key = store.shared.ids().delivery_key(claimed.lease.delivery()).unwrap();
     let core = &mut *store.shared.core();
     core.leases.get_mut(&key).unwrap().settling = true;
     core.lanes.release(LaneId(0), LaneNews::Neutral, NOW);
@@ -194,7 +194,7 @@ async fn a_failed_commit_puts_back_what_it_took_out_of_the_schedule() {
     writer.commit(vec![Op::Tick]);
     assert_eq!(store.health(), Ok(()));
     let taken = store.shared.core().lanes.take(NOW, 9, 64);
-    let key = store.shared.ids.delivery_key(id);
+    let key = store.shared.ids().delivery_key(id);
     assert_eq!(taken.iter().map(|taken| Some(taken.key)).collect::<Vec<_>>(), [key]);
 }
 
@@ -222,7 +222,7 @@ async fn a_failed_commit_asks_again_for_the_lanes_it_should_have_read_on() {
 async fn g6_a_failed_commit_journals_its_leases_all_the_same() {
     let Staged { store, writer, .. } = &mut staged(1).await;
     let claimed = claimed(store).await;
-    let key = store.shared.ids.delivery_key(claimed.lease.delivery()).unwrap();
+    let key = store.shared.ids().delivery_key(claimed.lease.delivery()).unwrap();
     let earlier = Millis::new(NOW.get() - 1_000);
     store.shared.core().journal.clear();
     writer.journal.push_back((earlier, key));

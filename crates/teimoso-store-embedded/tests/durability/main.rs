@@ -8,6 +8,8 @@ mod bench;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod expiry;
 #[cfg(test)]
 mod format;

@@ -43,8 +43,9 @@ fn a_second_opener_is_refused_until_the_first_is_gone() {
         let open = Home::new().open();
         open.one(offer(URL)).await;
         let sentence = format!(
-            "the store at {} is in use by another process; stop it, or talk to it with --server",
-            open.home.path.display()
+            "the store at {} is in use by another process (pid {}); stop it, or talk to it with --server",
+            open.home.path.display(),
+            std::process::id()
         );
         refused(&open.home, &open.home.database(), &sentence);
         open.one(offer(URL)).await;

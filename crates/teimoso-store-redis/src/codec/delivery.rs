@@ -70,6 +70,12 @@ impl DeliveryRecord {
         Ok(Self { bytes: u32::try_from(event.len()).unwrap_or(u32::MAX), ..record })
     }
 
+    /// One that waits for its first claim, of which only its event's record tells; `None` when nobody is to receive it.
+    pub(crate) fn never_claimed(event: &[u8]) -> Result<Option<Self>, Unreadable> {
+        let record = Self::claimed_first(event, Nonce(0))?;
+        Ok((record.lane > 0).then_some(Self { state: DeliveryState::Pending, ..record }))
+    }
+
     /// The record once it is delivered: all that the script does not look up for itself.
     pub(super) fn delivered(&self, progress: &Progress, finished_at: Millis, attempt: &[u8]) -> Vec<u8> {
         let first = progress.first_attempt_at.map_or(0, Millis::get);
@@ -95,9 +101,14 @@ pub(crate) fn lane_text(lane: u32) -> String {
     format!("{lane:08x}")
 }
 
-fn lane(reader: &mut Reader<'_>) -> Result<u32, Unreadable> {
-    let text = std::str::from_utf8(reader.take(8)?).map_err(|_| Unreadable)?;
+/// Reads it back.
+pub(crate) fn lane_number(text: &[u8]) -> Result<u32, Unreadable> {
+    let text = std::str::from_utf8(text).map_err(|_| Unreadable)?;
     u32::from_str_radix(text, 16).map_err(|_| Unreadable)
+}
+
+fn lane(reader: &mut Reader<'_>) -> Result<u32, Unreadable> {
+    lane_number(reader.take(8)?)
 }
 
 /// What an event's record and its delivery's have in common: `EVENT` of the scripts, without version and lane.

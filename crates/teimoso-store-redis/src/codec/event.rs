@@ -65,6 +65,27 @@ pub(crate) fn encode_event(event: &NewEvent) -> Vec<u8> {
     record(&head, &event.payload)
 }
 
+/// An event that moved in from another store; an id of our form that is not its key's stands there like a caller's.
+pub(crate) fn encode_moved(event: &Event, key: Key, ids: IdSpace) -> Vec<u8> {
+    let id = match &event.id {
+        own @ EventId::Own(_) if *own == ids.event(key) => String::new(),
+        own @ EventId::Own(_) => format!("{OWN_ID}{own}"),
+        EventId::Named(text) => text.to_string(),
+    };
+    let mut head = Vec::with_capacity(128);
+    let texts = [
+        event.application.as_str(),
+        &id,
+        event.kind.as_ref().map_or("", EventType::as_str),
+        event.content_type.as_str(),
+        event.policy.as_ref().map_or("", PolicyName::as_str),
+        event.url.as_deref().unwrap_or(""),
+    ];
+    texts.into_iter().for_each(|text| put_counted(&mut head, text.as_bytes()));
+    put_counted(&mut head, event.headers.to_lines().as_bytes());
+    record(&head, &event.payload)
+}
+
 /// The whole text is the payload of the record; the head says which part of it is the event's.
 pub(crate) fn encode_adopted(adoption: &Adoption<'_>, text: &[u8]) -> Vec<u8> {
     let id = match adoption.id {
@@ -231,6 +252,18 @@ mod tests {
         }
         let outside = Adoption { id: None, url: "http://a/", policy: None, body: &(0..99) };
         assert_eq!(decode_event(&kept(&encode_adopted(&outside, text)), key, ids), Err(Unreadable));
+    }
+
+    #[test]
+    fn g7_an_event_that_moved_in_is_the_same_event() {
+        let (ids, key) = (IdSpace::new(7), Key::first_at(Millis::new(5)));
+        let others = IdSpace::new(9).event(key);
+        for id in [ids.event(key), others, EventId::named("p-1").unwrap()] {
+            let offered = offer("http://a/?x=1").kind("pedido.pago").payload(vec![0, 0xff]).event();
+            let event = Event::accepted(&offered, id, key.at());
+            let read = decode_event(&kept(&encode_moved(&event, key, ids)), key, ids);
+            assert_eq!(read, Ok((event, None)));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A replay job.
 
-use teimoso_delivery::model::{DeadReason, Millis, ReplayId};
-use teimoso_delivery::store::{NewReplay, Replay, ReplayFilter, ReplayState};
+use teimoso_delivery::model::{DeadReason, Key, Millis, ReplayId};
+use teimoso_delivery::store::{NewReplay, Replay, ReplayFilter, ReplayParcel, ReplayState};
 
 use super::{Reader, Unreadable};
 
@@ -43,7 +43,26 @@ pub(crate) fn encode_order(order: &NewReplay, rate: u32) -> Vec<u8> {
     out
 }
 
+/// A job that moves in, as it stands.
+pub(crate) fn encode_job(order: &NewReplay, parcel: &ReplayParcel) -> Vec<u8> {
+    let mut out = encode_order(order, parcel.rate);
+    out[1] = parcel.state.tag();
+    out.truncate(out.len() - 5 * 8);
+    let ReplayParcel { estimated, done, failed, created_at, finished_at, .. } = parcel;
+    for number in [*estimated, *done, *failed, created_at.get(), plus_one(*finished_at)] {
+        out.extend(number.to_be_bytes());
+    }
+    out
+}
+
 impl JobRecord {
+    /// The job as it moves out.
+    pub(crate) fn parcel(self, key: Key, seen: Option<Key>) -> ReplayParcel {
+        let Self { state, filter, rate, estimated, done, failed, created_at, finished_at } = self;
+        let seen = seen.filter(|_| state == ReplayState::Running);
+        ReplayParcel { key, state, filter, rate, estimated, done, failed, created_at, finished_at, seen }
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
         let mut reader = Reader::new(bytes);
         reader.version(VERSION)?;
@@ -88,6 +107,21 @@ mod tests {
             let read = JobRecord::decode(&encode_order(&order, rate)).unwrap();
             prop_assert_eq!((read.filter, read.rate, read.state), (filter, rate, ReplayState::Running));
             prop_assert_eq!((read.done, read.finished_at), (0, None));
+        }
+
+        #[test]
+        fn a_job_that_moves_leads_back(
+            state in 0u8..3, rate in 1u32..=10_000, numbers: [u32; 4], finished in proptest::option::of(0u64..1 << 47),
+        ) {
+            let [estimated, done, failed, created] = numbers.map(u64::from);
+            let parcel = ReplayParcel {
+                key: Key::first_at(Millis::new(7)), state: ReplayState::from_tag(state).unwrap(),
+                filter: ReplayFilter::default(), rate, estimated, done, failed,
+                created_at: Millis::new(created), finished_at: finished.map(Millis::new), seen: None,
+            };
+            let order = NewReplay { filter: parcel.filter, rate, dry_run: false };
+            let read = JobRecord::decode(&encode_job(&order, &parcel)).unwrap();
+            prop_assert_eq!(read.parcel(parcel.key, None), parcel);
         }
 
         #[test]

@@ -16,9 +16,9 @@ use teimoso_delivery::model::{Key, Nonce};
 pub(crate) use acceptance::{acceptance, is_named, named};
 pub(crate) use attempt::{decode_attempt, encode_attempt};
 pub(crate) use bytes::Reader;
-pub(crate) use delivery::{DeliveryRecord, lane_text};
-pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event};
-pub(crate) use job::{JobRecord, encode_order};
+pub(crate) use delivery::{DeliveryRecord, lane_number, lane_text};
+pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event, encode_moved};
+pub(crate) use job::{JobRecord, encode_job, encode_order};
 pub(crate) use settlement::{delivered, renewal, settlement};
 
 /// A stored value that this version cannot read: damage, or a newer writer.
@@ -57,6 +57,17 @@ pub(crate) fn nonce_bytes(nonce: Nonce) -> [u8; 16] {
     nonce.0.to_be_bytes()
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8; 16]) -> String {
+    format!("{:032x}", u128::from_be_bytes(*bytes))
+}
+
+/// The bytes that [`hex`] wrote so.
+pub(crate) fn unhex(text: &str) -> Option<[u8; 16]> {
+    let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(text, 16).ok().filter(|_| digits).map(u128::to_be_bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,6 +79,15 @@ mod tests {
             let [a, b] = [a, b].map(|raw| Key::from_raw(raw).unwrap());
             prop_assert_eq!(parse_key(key_text(a).as_bytes()), Ok(a));
             prop_assert_eq!(a.cmp(&b), key_text(a).cmp(&key_text(b)));
+        }
+    }
+
+    #[test]
+    fn a_digest_leads_back() {
+        let digest = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
+        assert_eq!(unhex(&hex(&digest)), Some(digest));
+        for text in ["", "0", "+0000000000000000000000000000001", "0x000000000000000000000000000000"] {
+            assert_eq!(unhex(text), None, "{text}");
         }
     }
 

@@ -4,7 +4,8 @@ use teimoso_retry::{Fate, GiveUp, WaitSource};
 
 use super::request::milliseconds;
 use super::{
-    FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting, Standing, StoreName,
+    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Moving, Printable as P, Replaying, Requesting,
+    Standing, StoreName,
 };
 use crate::sink::route::Answer;
 use crate::units::human_wait;
@@ -77,6 +78,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::BatchProgress { accepted, failed } => format!("{accepted} accepted, {failed} refused"),
         Message::LineRefused { line, reason } => format!("line {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
+        Message::Doctor(doctor) => diagnosing(doctor),
+        Message::Migrate(step) => moving(step),
         Message::Request(request) => requesting(request),
         Message::Forgejo(line) => line.text(super::Language::English),
         Message::Whatsapp(line) => line.text(super::Language::English),
@@ -127,6 +130,45 @@ fn replaying(replay: Replaying<'_>) -> String {
              `teimoso dead replay --cancel {1} --store {0}`",
             P(directory),
             P(job)
+        ),
+    }
+}
+
+fn diagnosing(diagnosing: Diagnosing) -> String {
+    match diagnosing {
+        Diagnosing::Looked { done, of } => format!("{done} of about {of} deliveries looked at"),
+        Diagnosing::NotCounted => {
+            "the counters were not compared: too much moves; look again when there is less to do".to_owned()
+        }
+        Diagnosing::Sound => "nothing is wrong".to_owned(),
+        Diagnosing::Found { found, healing: false, .. } => {
+            format!("{found} {} wrong; --heal puts right what can be put right", things_are(found))
+        }
+        Diagnosing::Found { found, healed, healing: true } => {
+            format!("{found} {} wrong, {healed} put right", things_were(found))
+        }
+    }
+}
+
+fn things_are(count: u64) -> &'static str {
+    if count == 1 { "thing is" } else { "things are" }
+}
+
+fn things_were(count: u64) -> &'static str {
+    if count == 1 { "thing was" } else { "things were" }
+}
+
+fn moving(moving: Moving<'_>) -> String {
+    match moving {
+        Moving::Listening { seconds } => format!("making sure that no server is at work: {seconds} s"),
+        Moving::Leases { in_flight } => {
+            format!("waiting for the leases of a server that is gone: {in_flight} in flight")
+        }
+        Moving::Carried { done, of } => format!("{done} of {of} deliveries moved"),
+        Moving::Counted { done, of } => format!("{done} of {of} deliveries counted in the target"),
+        Moving::Done { from } => format!(
+            "everything has moved; {} is unchanged: do not start a server on it, or all of it is delivered twice",
+            P(from)
         ),
     }
 }

@@ -8,6 +8,7 @@ mod en;
 mod forgejo;
 mod pt_br;
 mod request;
+mod store;
 mod whatsapp;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::sink::route::Answer;
 
 pub use forgejo::{Forgejo, ForgejoWord};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
+pub use store::{Diagnosing, Moving};
 pub use whatsapp::Whatsapp;
 
 /// A language of the human lines.
@@ -316,6 +318,10 @@ pub enum Message<'a> {
     },
     /// How a replay goes.
     Replay(Replaying<'a>),
+    /// How an examination goes.
+    Doctor(Diagnosing),
+    /// How a move between stores goes.
+    Migrate(Moving<'a>),
     /// How a request goes.
     Request(Requesting<'a>),
     /// What is said about a Forgejo.

@@ -5,7 +5,8 @@ use teimoso_retry::{Fate, GiveUp, WaitSource};
 
 use super::request::milliseconds;
 use super::{
-    FailedAttempt, Interrupted, LastWord, Message, Printable as P, Replaying, Requesting, Standing, StoreName,
+    Diagnosing, FailedAttempt, Interrupted, LastWord, Message, Moving, Printable as P, Replaying, Requesting,
+    Standing, StoreName,
 };
 use crate::sink::route::Answer;
 use crate::units::human_wait;
@@ -79,6 +80,8 @@ pub(super) fn text(message: &Message<'_>) -> String {
         Message::BatchProgress { accepted, failed } => format!("{accepted} aceitos, {failed} recusados"),
         Message::LineRefused { line, reason } => format!("linha {line}: {}", P(reason)),
         Message::Replay(replay) => replaying(replay),
+        Message::Doctor(doctor) => diagnosing(doctor),
+        Message::Migrate(step) => moving(step),
         Message::Request(request) => requesting(request),
         Message::Forgejo(line) => line.text(super::Language::Portuguese),
         Message::Whatsapp(line) => line.text(super::Language::Portuguese),
@@ -129,6 +132,44 @@ fn replaying(replay: Replaying<'_>) -> String {
              `teimoso dead replay --cancel {1} --store {0}`",
             P(directory),
             P(job)
+        ),
+    }
+}
+
+fn diagnosing(diagnosing: Diagnosing) -> String {
+    match diagnosing {
+        Diagnosing::Looked { done, of } => format!("{done} de cerca de {of} entregas examinadas"),
+        Diagnosing::NotCounted => {
+            "os contadores nao foram comparados: ha movimento demais; olhe de novo quando houver menos"
+                .to_owned()
+        }
+        Diagnosing::Sound => "nada esta errado".to_owned(),
+        Diagnosing::Found { found: 1, healing: false, .. } => {
+            "1 coisa esta errada; --heal conserta o que tem conserto".to_owned()
+        }
+        Diagnosing::Found { found, healing: false, .. } => {
+            format!("{found} coisas estao erradas; --heal conserta o que tem conserto")
+        }
+        Diagnosing::Found { found: 1, healed, healing: true } => {
+            format!("1 coisa estava errada, {healed} consertada")
+        }
+        Diagnosing::Found { found, healed, healing: true } => {
+            format!("{found} coisas estavam erradas, {healed} consertadas")
+        }
+    }
+}
+
+fn moving(moving: Moving<'_>) -> String {
+    match moving {
+        Moving::Listening { seconds } => format!("verificando que nenhum servidor esta em uso: {seconds} s"),
+        Moving::Leases { in_flight } => {
+            format!("esperando o prazo de um servidor que se foi: {in_flight} em andamento")
+        }
+        Moving::Carried { done, of } => format!("{done} de {of} entregas movidas"),
+        Moving::Counted { done, of } => format!("{done} de {of} entregas contadas no destino"),
+        Moving::Done { from } => format!(
+            "tudo foi movido; {} ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+            P(from)
         ),
     }
 }

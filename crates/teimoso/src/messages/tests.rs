@@ -122,6 +122,68 @@ fn lines_of_the_server_process() {
 }
 
 #[test]
+fn lines_of_an_examination() {
+    let doctor = Message::Doctor;
+    golden(
+        doctor(Diagnosing::Looked { done: 2, of: 9 }),
+        "2 of about 9 deliveries looked at",
+        "2 de cerca de 9 entregas examinadas",
+    );
+    golden(
+        doctor(Diagnosing::NotCounted),
+        "the counters were not compared: too much moves; look again when there is less to do",
+        "os contadores nao foram comparados: ha movimento demais; olhe de novo quando houver menos",
+    );
+    golden(doctor(Diagnosing::Sound), "nothing is wrong", "nada esta errado");
+    golden(
+        doctor(Diagnosing::Found { found: 3, healed: 0, healing: false }),
+        "3 things are wrong; --heal puts right what can be put right",
+        "3 coisas estao erradas; --heal conserta o que tem conserto",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 1, healed: 0, healing: false }),
+        "1 thing is wrong; --heal puts right what can be put right",
+        "1 coisa esta errada; --heal conserta o que tem conserto",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 1, healed: 1, healing: true }),
+        "1 thing was wrong, 1 put right",
+        "1 coisa estava errada, 1 consertada",
+    );
+    golden(
+        doctor(Diagnosing::Found { found: 3, healed: 2, healing: true }),
+        "3 things were wrong, 2 put right",
+        "3 coisas estavam erradas, 2 consertadas",
+    );
+}
+
+#[test]
+fn lines_of_a_move() {
+    let step = Message::Migrate;
+    golden(
+        step(Moving::Listening { seconds: 7 }),
+        "making sure that no server is at work: 7 s",
+        "verificando que nenhum servidor esta em uso: 7 s",
+    );
+    golden(
+        step(Moving::Leases { in_flight: 3 }),
+        "waiting for the leases of a server that is gone: 3 in flight",
+        "esperando o prazo de um servidor que se foi: 3 em andamento",
+    );
+    golden(step(Moving::Carried { done: 1, of: 2 }), "1 of 2 deliveries moved", "1 de 2 entregas movidas");
+    golden(
+        step(Moving::Counted { done: 1, of: 2 }),
+        "1 of 2 deliveries counted in the target",
+        "1 de 2 entregas contadas no destino",
+    );
+    golden(
+        step(Moving::Done { from: "./a" }),
+        "everything has moved; ./a is unchanged: do not start a server on it, or all of it is delivered twice",
+        "tudo foi movido; ./a ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+    );
+}
+
+#[test]
 fn s2_11_the_sink_prints_a_line_per_request() {
     let request = |answer| Message::SinkRequest {
         method: "POST",

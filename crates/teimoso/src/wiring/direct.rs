@@ -24,10 +24,10 @@ use crate::exit::CliError;
 use crate::messages::Language;
 
 /// The file an embedded store consists of; its name is part of the format.
-const STORE_FILE: &str = "teimoso.db";
+pub const STORE_FILE: &str = "teimoso.db";
 
 /// Longer than any store has lived: 100 years.
-const KEEP_ALL: Duration = Duration::from_secs(100 * 365 * 86_400);
+pub const KEEP_ALL: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Attempts on the wire at once while a command delivers.
 const IN_FLIGHT: usize = 64;
@@ -128,17 +128,25 @@ impl DirectStore {
 
 fn options(opening: &Opening) -> Result<store::Options, CliError> {
     let embedded = teimoso_store_embedded::Options { retention: KEEP_ALL, ..Default::default() };
-    let defaults = teimoso_store_redis::Options::default();
     let redis = teimoso_store_redis::Options {
-        // Whoever only looks loses nothing.
         allow_volatile: !opening.create || switched_on("TEIMOSO_ALLOW_VOLATILE")?,
         allow_eviction: !opening.create || switched_on("TEIMOSO_ALLOW_EVICTION")?,
         prefix: redis_prefix(),
-        history: KEEP_ALL,
-        history_rows: u32::MAX,
-        ..defaults
+        ..only_looking()
     };
     Ok(store::Options { embedded, redis })
+}
+
+/// A Redis as it is opened to look at it: whoever only looks loses nothing and expunges nothing.
+#[must_use]
+pub fn only_looking() -> teimoso_store_redis::Options {
+    teimoso_store_redis::Options {
+        allow_volatile: true,
+        allow_eviction: true,
+        history: KEEP_ALL,
+        history_rows: u32::MAX,
+        ..Default::default()
+    }
 }
 
 /// What the public keys of a Redis begin with, for the commands that have no flag for it.
@@ -149,7 +157,10 @@ pub fn redis_prefix() -> String {
 }
 
 /// A variable that is a flag of `serve`: the same words as there.
-fn switched_on(name: &str) -> Result<bool, CliError> {
+///
+/// # Errors
+/// It says neither yes nor no.
+pub fn switched_on(name: &str) -> Result<bool, CliError> {
     match std::env::var(name).unwrap_or_default().to_ascii_lowercase().as_str() {
         "" | "0" | "false" | "no" | "off" | "n" | "f" => Ok(false),
         "1" | "true" | "yes" | "on" | "y" | "t" => Ok(true),

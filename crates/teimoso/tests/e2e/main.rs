@@ -5,6 +5,7 @@
 
 mod crash;
 mod crash_windows;
+mod doctor;
 mod full_disk;
 mod hostile;
 mod signals;

@@ -3,8 +3,10 @@
 
 mod commands;
 mod delivering;
+mod doctor;
 mod groups;
 mod losing;
+mod migrating;
 mod pushing;
 mod refusing;
 #[expect(dead_code, reason = "shared with the other end-to-end program, which uses all of it")]

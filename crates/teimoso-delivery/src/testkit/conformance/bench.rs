@@ -67,6 +67,11 @@ pub(crate) fn rule(make: Make<'_>, rule: impl AsyncFnOnce(&Bench)) {
 }
 
 impl Bench {
+    /// Another store under the same clock.
+    pub(crate) fn beside(&self, store: Arc<dyn Store>) -> Self {
+        Self { clock: self.clock.clone(), store, nonce: AtomicU64::new(1 << 32), _keep: None }
+    }
+
     pub(crate) fn now(&self) -> Millis {
         self.clock.now()
     }

@@ -8,6 +8,7 @@ mod accepting;
 mod bench;
 mod claiming;
 mod leasing;
+mod moving;
 mod ordering;
 mod querying;
 mod replaying;
@@ -18,6 +19,7 @@ pub use bench::{Bench, Fixture, Make};
 pub(crate) use bench::{rule, twin};
 pub use claiming::*;
 pub use leasing::*;
+pub use moving::*;
 pub use ordering::*;
 pub use querying::*;
 pub use replaying::*;
@@ -93,6 +95,11 @@ macro_rules! conformance_suite {
             filters_narrow_a_listing
             a_made_up_cursor_is_refused
             the_oldest_due_is_named
+            what_is_exported_and_imported_reads_the_same
+            g1_a_moved_name_answers_the_same_id
+            a_move_that_was_cut_off_is_begun_again_and_ends_with_everything_once
+            nothing_moves_into_a_store_that_is_in_use
+            a_replay_goes_on_where_it_moves_to
         }
     };
     (@each $make:expr; $($rule:ident)+) => {
