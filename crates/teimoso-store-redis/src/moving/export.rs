@@ -198,7 +198,7 @@ async fn event_parcels(shared: &Shared, keys: &[String]) -> Result<Vec<Parcel>, 
             let lane =
                 lane.ok_or_else(|| failed("a delivery's lane is unknown; `teimoso doctor --heal` finds it"))?;
             let earlier = attempts.remove(&key).unwrap_or_default();
-            deliveries.push(delivery_parcel(shared, key, record, lane, earlier)?);
+            deliveries.push(delivery_parcel(shared, key, &record, lane, earlier)?);
         }
         parcels.push(Parcel::Event(Box::new(EventParcel { key, event, deliveries })));
     }
@@ -208,7 +208,7 @@ async fn event_parcels(shared: &Shared, keys: &[String]) -> Result<Vec<Parcel>, 
 fn delivery_parcel(
     shared: &Shared,
     event: Key,
-    record: DeliveryRecord,
+    record: &DeliveryRecord,
     lane: LaneKey,
     mut attempts: Vec<AttemptRecord>,
 ) -> Result<DeliveryParcel, StoreError> {
