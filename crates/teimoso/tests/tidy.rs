@@ -14,7 +14,7 @@ use teimoso::exit::Exit;
 /// Which crates of ours a crate may depend on, in any kind of dependency; no other arrows exist.
 ///
 /// The decisions (`teimoso-retry`) are part of what `teimoso-delivery` speaks, so whoever sees the one sees the other.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: &[(&str, &[&str])] = &[
     ("teimoso-retry", &[]),
     // Servers for tests, which know nothing of us.
     ("redis-fixture", &[]),

@@ -93,19 +93,23 @@ fn cells(finding: &Finding) -> [Cell; 4] {
 
 /// Each counter beside what was counted anew; what cannot be counted anew is only kept.
 fn numbers(checkup: &Checkup) -> Vec<(&'static str, u64, Option<u64>)> {
-    type Counter = (&'static str, fn(&Counts) -> u64, bool);
-    let counters: [Counter; 8] = [
-        ("accepted", |counts| counts.accepted, false),
-        ("pending", |counts| counts.pending, true),
-        ("in_flight", |counts| counts.in_flight, true),
-        ("scheduled", |counts| counts.scheduled, true),
-        ("delivered", |counts| counts.delivered, true),
-        ("dead", |counts| counts.dead, true),
-        ("cancelled", |counts| counts.cancelled, true),
-        ("expunged", |counts| counts.expunged, false),
-    ];
-    let there = |of: fn(&Counts) -> u64, counted: bool| checkup.scanned.as_ref().filter(|_| counted).map(of);
-    counters.into_iter().map(|(name, of, counted)| (name, of(&checkup.counts), there(of, counted))).collect()
+    let states = |counts: &Counts| {
+        [
+            ("pending", counts.pending),
+            ("in_flight", counts.in_flight),
+            ("scheduled", counts.scheduled),
+            ("delivered", counts.delivered),
+            ("dead", counts.dead),
+            ("cancelled", counts.cancelled),
+        ]
+    };
+    let there = checkup.scanned.as_ref().map(states);
+    let there = |index: usize| there.map(|there| there[index].1);
+    let mut numbers = vec![("accepted", checkup.counts.accepted, None)];
+    let kept = states(&checkup.counts).into_iter().enumerate();
+    numbers.extend(kept.map(|(index, (name, kept))| (name, kept, there(index))));
+    numbers.push(("expunged", checkup.counts.expunged, None));
+    numbers
 }
 
 fn as_json(store: &str, checkup: &Checkup) -> String {
