@@ -145,7 +145,7 @@ fn relative(path: &Path) -> String {
 
 #[test]
 fn crates_depend_on_each_other_only_along_the_allowed_arrows() {
-    let allowed: BTreeMap<&str, &[&str]> = ARROWS.into_iter().collect();
+    let allowed: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
     for package in packages() {
         let name = text(&package, "name");
         let Some(may) = allowed.get(name) else { panic!("{name} has no line in the table of arrows") };
