@@ -56,7 +56,7 @@ fn fill(store: &Path) {
                 let mut event = offer(&format!("http://127.0.0.1:9/{}?n={n}", n % 40))
                     .payload(format!("{{\"n\": {n}, \"b\":1.0}}"))
                     .key(&format!("k-{n}"));
-                if n % 3 == 0 {
+                if n.is_multiple_of(3) {
                     event = event.named(&format!("p-{n}"));
                 }
                 event.event()
@@ -148,9 +148,9 @@ fn s2_10_what_a_killed_worker_held_is_recovered_and_moves() {
     let store = home.path().join("data");
     let receiver = Receiver::start(|before, stream| {
         if before == 0 {
-            crate::support::receiver::hold(&stream)
+            crate::support::receiver::hold(&stream);
         } else {
-            crate::support::receiver::answer(&stream, 200)
+            crate::support::receiver::answer(&stream, 200);
         }
     });
     let serving = on(&server.url()).run();
