@@ -10,7 +10,7 @@
 call('HDEL', META, '-')
 
 local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
-local records, order, order_old, adopted_here = {}, {}, {}, {}
+local records, order, order_old, adopted_here, lane_ids, leases_over = {}, {}, {}, {}, {}, {}
 
 -- The key it had before, unless somebody else has it: then a new one.
 local function key_for(earlier)
@@ -30,7 +30,9 @@ end
 
 local function lane_for(lane, origin)
   local name = 'default\n' .. lane
+  if lane_ids[name] then return lane_of(lane_ids[name]) end
   local id = call('HGET', LANE_IDS, name)
+  lane_ids[name] = id
   local known = not id and call('HLEN', LANE_IDS)
   if known and known >= MAX_URL_LANES then
     name = 'default\n' .. origin
@@ -77,7 +79,7 @@ local arg = 5
 for _ = 1, tonumber(ARGV[4]) do
   local token, what = ARGV[arg], ARGV[arg + 1]
   if call('HDEL', TAKEN, token) == 1 then
-    call('ZREM', TAKEN_UNTIL, token)
+    leases_over[#leases_over + 1] = token
     if what == 'event' then
       adopt(ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]), tonumber(ARGV[arg + 6]),
         tonumber(ARGV[arg + 7]), tonumber(ARGV[arg + 8]), ARGV[arg + 9])
@@ -87,6 +89,7 @@ for _ = 1, tonumber(ARGV[4]) do
   end
   arg = arg + 10
 end
+write('ZREM', TAKEN_UNTIL, leases_over)
 write('HSET', EVENTS, records)
 write('RPUSH', EVENT_ORDER, order)
 write('ZADD', EVENT_ORDER_OLD, order_old)

@@ -21,30 +21,50 @@ end
 
 local function has_room() return #entries < wanted and bytes < most_bytes end
 
-for _, old in ipairs(call('ZRANGEBYSCORE', TAKEN_UNTIL, '-inf', now, 'LIMIT', 0, wanted)) do
-  if not has_room() then break end
-  local entry = call('HGET', TAKEN, old)
-  call('ZREM', TAKEN_UNTIL, old)
-  call('HDEL', TAKEN, old)
-  if entry then add(entry) end
-end
-for _, entry in ipairs(call('ZRANGEBYSCORE', WAITING, '-inf', now, 'LIMIT', 0, math.max(wanted - #entries, 0))) do
-  if not has_room() then break end
-  call('ZREM', WAITING, entry)
-  add(entry)
-end
-while has_room() do
-  local entry = call('LPOP', READY)
-  if not entry then break end
-  add(entry)
+local function remove_old()
+  local old = call('ZRANGEBYSCORE', TAKEN_UNTIL, '-inf', now_text, 'LIMIT', '0', wanted)
+  local kept, gone = fetch(TAKEN, old), {}
+  for index = 1, #old do
+    if not has_room() then break end
+    gone[index] = old[index]
+    if kept[index] then add(kept[index]) end
+  end
+  write('ZREM', TAKEN_UNTIL, gone)
+  write('HDEL', TAKEN, gone)
 end
 
-local answer = {}
+-- Half of the room is for what is ready, as long as there is some: however much is due, nobody's fresh entry waits for
+-- all of it.
+local function remove_due()
+  local ready = min(call('LLEN', READY), floor(wanted / 2))
+  local due = call('ZRANGEBYSCORE', WAITING, '-inf', now_text, 'LIMIT', '0', max(wanted - ready - #entries, 0))
+  local gone = {}
+  for index = 1, #due do
+    if not has_room() then break end
+    gone[index] = due[index]
+    add(due[index])
+  end
+  write('ZREM', WAITING, gone)
+end
+
+local function remove_ready()
+  while has_room() do
+    local entry = call('LPOP', READY)
+    if not entry then break end
+    add(entry)
+  end
+end
+
+remove_old()
+remove_due()
+remove_ready()
+local answer, leases = {}, {}
 for index, entry in ipairs(entries) do
   local own = token .. ':' .. string.format('%d', index)
-  call('HSET', TAKEN, own, entry)
-  call('ZADD', TAKEN_UNTIL, now + lease_ms, own)
   answer[2 * index - 1], answer[2 * index] = own, entry
+  leases[2 * index - 1], leases[2 * index] = now + lease_ms, own
 end
+write('HSET', TAKEN, answer)
+write('ZADD', TAKEN_UNTIL, leases)
 finish()
 return answer

@@ -15,7 +15,7 @@ use crate::scripts::{ADOPT, Call, TAKE};
 use crate::shared::Shared;
 
 /// Entries of one step.
-const MOST_ENTRIES: u32 = 250;
+const MOST_ENTRIES: u32 = 100;
 /// Bytes of one step, beyond its last entry.
 const MOST_BYTES: u32 = 2 << 20;
 /// How long an entry is kept from others while it is read.

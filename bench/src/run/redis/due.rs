@@ -1,5 +1,5 @@
-//! Fresh events while half a million retries are due at once, in the same lanes: how long they take, and how long a
-//! script keeps Redis from everybody else.
+//! Fresh events while half a million retries of other receivers are due at once: how long they take, and how long a
+//! script keeps Redis from everybody else. In a retry's own lane what is due first goes first.
 //!
 //! The retries stand in the waiting set where anybody may read them, with one attempt made; so they are adopted, claimed
 //! and delivered while the fresh ones come in over the API.
@@ -30,11 +30,12 @@ pub fn measure(lab: &Lab, ledger: &mut Ledger) -> Result<()> {
     let scenario = format!("Redis, {} retries due", lab.sizes.due);
     let redis = Redis::start(lab)?;
     let mut sink = Sink::start()?;
-    let urls = event::urls(sink.address, "stamp", event::ENDPOINTS);
-    fill(&redis, &urls, lab)?;
+    let urls = event::urls(sink.address, "stamp", 2 * event::ENDPOINTS);
+    let (failing, others) = urls.split_at(event::ENDPOINTS);
+    fill(&redis, failing, lab)?;
     redis.note_slow_commands()?;
     let server = lab.server(&super::place(&redis), &[])?;
-    let events = Events::new(&urls, lab.payload, None)?;
+    let events = Events::new(others, lab.payload, None)?;
     let window = Window::open(&[&server.process, &sink.process, &redis.process])?;
     let sent = paced::load(server.address, &events, RATE, Duration::from_secs(lab.sizes.paced_seconds))?;
     let latency = arrived(&mut sink, sent)?;

@@ -138,6 +138,27 @@ fn an_entry_beyond_the_bound_is_a_dead_letter_and_the_queue_moves_on() {
 }
 
 #[test]
+fn g9_what_is_ready_does_not_wait_for_everything_that_is_due() {
+    let (mut world, _) = World::by_hand();
+    story(async {
+        let mut wait = redis::cmd("ZADD");
+        wait.arg(WAITING);
+        for n in 0..1_000 {
+            wait.arg(1).arg(entry(n, "http://voltou.example/"));
+        }
+        let _: usize = wait.query(&mut world.raw).expect("the server takes them");
+        world.push(entry(99_999, "http://livre.example/"));
+        world.within(world.store.wait()).await;
+        let mut taken = world.claim(64).await;
+        if taken.is_empty() {
+            taken = world.claim(64).await;
+        }
+        let free = taken.iter().filter(|one| &*one.lane == "http://livre.example/").count();
+        assert_eq!(free, 1, "of {}", taken.len());
+    });
+}
+
+#[test]
 fn g9_ten_thousand_of_a_hanging_url_at_the_head_starve_nobody() {
     let (mut world, _) = World::by_hand();
     story(async {
