@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::sink::route::Answer;
 
-pub use forgejo::{Forgejo, ForgejoWord};
+pub use forgejo::{Forgejo, ForgejoWord, next_step};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
 pub use whatsapp::Whatsapp;
 
