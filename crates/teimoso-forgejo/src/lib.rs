@@ -55,7 +55,7 @@ pub use checks::{Check, Checks, Counts, Verdict};
 pub use claim::{Claim, Claimant};
 pub use client::{Client, ClientBuilder, InvalidServer, InvalidToken, Server, Token};
 pub use create::{Created, Filed, Marker};
-pub use error::{Error, Said};
+pub use error::{Error, NextStep, Said};
 pub use model::{
     BranchProtection, CheckState, Comment, CommitStatus, Issue, IssueEdit, IssueState, Label, Milestone,
     NewIssue, Pull, PullEdit, Side, User, Version,

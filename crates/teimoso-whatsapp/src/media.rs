@@ -73,8 +73,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// Takes a file. `media_type` is such as `image/png`; what it is shown as follows from it, see
-    /// [`Media::as_document`].
+    /// Takes a file. `media_type` is such as `image/png`; what it is shown as follows from it, see [`Media::document`].
     ///
     /// # Errors
     ///
@@ -85,6 +84,31 @@ impl Media {
         file_name: &str,
         bytes: impl Into<Bytes>,
     ) -> Result<Self, InvalidMessage> {
+        let kind = MediaKind::of(&media_type.to_ascii_lowercase());
+        Self::of_kind(kind, to, media_type, file_name, bytes.into())
+    }
+
+    /// Takes a file of any type that is shown as a document, which may be larger than other kinds.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Media::new`].
+    pub fn document(
+        to: Recipient,
+        media_type: &str,
+        file_name: &str,
+        bytes: impl Into<Bytes>,
+    ) -> Result<Self, InvalidMessage> {
+        Self::of_kind(MediaKind::Document, to, media_type, file_name, bytes.into())
+    }
+
+    fn of_kind(
+        kind: MediaKind,
+        to: Recipient,
+        media_type: &str,
+        file_name: &str,
+        bytes: Bytes,
+    ) -> Result<Self, InvalidMessage> {
         let media_type = media_type.to_ascii_lowercase();
         if !is_media_type(&media_type) {
             return Err(InvalidMessage::MediaType);
@@ -93,18 +117,14 @@ impl Media {
         if file_name.is_empty() || file_name.contains(path) {
             return Err(InvalidMessage::FileName);
         }
-        let kind = MediaKind::of(&media_type);
-        let file_name = file_name.to_owned();
-        Self { to, kind, media_type, file_name, caption: None, bytes: bytes.into() }.within_bounds()
-    }
-
-    /// The same file, shown as a document.
-    ///
-    /// # Errors
-    ///
-    /// None in practice: a document may be larger than any other kind.
-    pub fn as_document(self) -> Result<Self, InvalidMessage> {
-        Self { kind: MediaKind::Document, ..self }.within_bounds()
+        match bytes.len() {
+            0 => Err(InvalidMessage::EmptyMedia),
+            bytes if bytes > kind.bytes_max() => Err(InvalidMessage::LargeMedia { kind, bytes }),
+            _ => {
+                let file_name = file_name.to_owned();
+                Ok(Self { to, kind, media_type, file_name, caption: None, bytes })
+            }
+        }
     }
 
     /// The same file with a text below it.
@@ -118,16 +138,6 @@ impl Media {
         }
         let text = Text::new(self.to.clone(), caption)?;
         Ok(Self { caption: Some(text.text().to_owned()), ..self })
-    }
-
-    fn within_bounds(self) -> Result<Self, InvalidMessage> {
-        match self.bytes.len() {
-            0 => Err(InvalidMessage::EmptyMedia),
-            bytes if bytes > self.kind.bytes_max() => {
-                Err(InvalidMessage::LargeMedia { kind: self.kind, bytes })
-            }
-            _ => Ok(self),
-        }
     }
 
     /// To whom.
@@ -210,6 +220,8 @@ mod tests {
         let large = media("image/png", MEDIA_BYTES_MAX + 1).unwrap_err();
         assert_eq!(large.to_string(), "the file has 16777217 bytes; image may have 16777216");
         assert_eq!(media("application/pdf", MEDIA_BYTES_MAX + 1).expect("fits").kind(), MediaKind::Document);
+        let document = Media::document(to(), "image/png", "a.png", vec![0; MEDIA_BYTES_MAX + 1]);
+        assert_eq!(document.map(|media| media.kind()), Ok(MediaKind::Document), "large, and no image");
         assert_eq!(media("image/png", 0), Err(InvalidMessage::EmptyMedia));
         for media_type in ["png", "image/", "/png", "image/png; q=1", ""] {
             assert_eq!(media(media_type, 1), Err(InvalidMessage::MediaType), "{media_type}");
@@ -222,8 +234,10 @@ mod tests {
     #[test]
     fn audio_refuses_a_caption_that_nobody_would_see() {
         let audio = Media::new(to(), "audio/ogg", "a.ogg", "x").expect("fits");
-        assert_eq!(audio.clone().with_caption("hi"), Err(InvalidMessage::CaptionOfAudio));
-        let document = audio.as_document().and_then(|media| media.with_caption("hi")).expect("a document");
+        assert_eq!(audio.with_caption("hi"), Err(InvalidMessage::CaptionOfAudio));
+        let document =
+            Media::document(to(), "audio/ogg", "a.ogg", "x").and_then(|media| media.with_caption("hi"));
+        let document = document.expect("a document");
         assert_eq!(
             (document.caption(), document.data_uri().as_str()),
             (Some("hi"), "data:audio/ogg;base64,eA==")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::error::{Error, Said};
+use crate::error::{Error, NextStep, Said};
 use crate::ops::Merging;
 
 /// What an answer to an order, or none, is evidence of.
@@ -30,6 +30,8 @@ pub enum OrderAnswer {
         status: Option<u16>,
         /// In its words.
         reason: String,
+        /// What to try next.
+        next_step: Option<NextStep>,
     },
     /// 500: the server failed, before or after the merge.
     Failed(String),
@@ -66,10 +68,10 @@ impl OrderAnswer {
             Some(425 | 429) => Self::NotYet { reason, unmergeable: false, retry_after },
             Some(500) => Self::Failed(reason),
             Some(408 | 501..=599) => Self::Unclear { reason, retry_after },
-            Some(status) => Self::Refused { status: Some(status), reason },
+            Some(status) => Self::Refused { status: Some(status), reason, next_step: error.next_step() },
             None if error.may_have_taken_effect() => Self::Unclear { reason, retry_after },
             None if error.is_transient() => Self::NotYet { reason, unmergeable: false, retry_after },
-            None => Self::Refused { status: None, reason },
+            None => Self::Refused { status: None, reason, next_step: error.next_step() },
         }
     }
 }
@@ -84,6 +86,6 @@ fn of_conflict(said: &Said, reason: String) -> OrderAnswer {
         _ if said.mentions("already scheduled") => OrderAnswer::Scheduled,
         // The structure that says it is merged already; if it is, the look will tell.
         Said::Other(_) => OrderAnswer::Conflict(reason),
-        _ => OrderAnswer::Refused { status: Some(409), reason },
+        _ => OrderAnswer::Refused { status: Some(409), reason, next_step: None },
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Note, OrderAnswer, Outcome, Plan, PullSeen, Seen, Standing, Step, Trouble, Turn};
 use crate::checks::{Checks, Verdict};
+use crate::error::NextStep;
 use crate::ops::MergeOrder;
 
 /// How often a 404 must come in a row before it is believed of something that was there: proxies and servers that
@@ -24,8 +25,10 @@ struct Judged {
     since: Duration,
     /// The contexts, when all were green at the last look.
     green: Option<Vec<String>>,
-    /// Since when the server says that it cannot merge it.
+    /// Since when the pull request says that it cannot be merged.
     unmergeable: Option<Duration>,
+    /// Since when orders are answered so, whatever the pull request says.
+    refused: Option<Duration>,
     /// Orders in a row that the server failed at.
     failed: u32,
 }
@@ -37,6 +40,14 @@ struct Ordered {
     answer: Option<OrderAnswer>,
     /// Looks since that showed an open pull request, or nothing.
     looks: u32,
+}
+
+/// Looks that failed, with none between them that did not.
+#[derive(Debug)]
+struct Failing {
+    looks: u32,
+    /// Why the last one did.
+    reason: String,
 }
 
 /// The decisions of one run.
@@ -51,7 +62,7 @@ pub struct Machine {
     ever_ordered: bool,
     standing: Standing,
     missing: u32,
-    looks_failed: u32,
+    failing: Option<Failing>,
     notes: Vec<Note>,
 }
 
@@ -68,7 +79,7 @@ impl Machine {
             ever_ordered: false,
             standing: Standing::Beginning,
             missing: 0,
-            looks_failed: 0,
+            failing: None,
             notes: Vec::new(),
         }
     }
@@ -100,6 +111,7 @@ impl Machine {
             return Step::End(Outcome::Draft);
         }
         if self.pull.head.is_empty() {
+            self.sees_again();
             self.now(Standing::Head);
             return self.wait(now, None);
         }
@@ -112,7 +124,7 @@ impl Machine {
 
     fn merged(&self) -> Outcome {
         let warning = match self.ordered.as_ref().and_then(|ordered| ordered.answer.as_ref()) {
-            Some(OrderAnswer::Refused { status: Some(403), reason } | OrderAnswer::Failed(reason)) => {
+            Some(OrderAnswer::Refused { status: Some(403), reason, .. } | OrderAnswer::Failed(reason)) => {
                 Some(reason.clone())
             }
             _ => None,
@@ -145,22 +157,36 @@ impl Machine {
             self.notes.push(Note::HeadMoved { from: judged.head.clone(), to: head.clone() });
         }
         self.ordered = None;
-        self.judged =
-            Some(Judged { head: head.clone(), since: now, green: None, unmergeable: None, failed: 0 });
+        self.judged = Some(Judged {
+            head: head.clone(),
+            since: now,
+            green: None,
+            unmergeable: None,
+            refused: None,
+            failed: 0,
+        });
     }
 
     /// What an order's answer means, given that the pull request is open with the same head.
     fn after_order(&mut self, now: Duration) -> Option<Step> {
         let sent_at = self.ordered.as_ref()?.at;
         let answer = self.ordered.as_ref()?.answer.clone()?;
-        Some(match answer {
-            OrderAnswer::Refused { status: Some(405), reason } if !self.pull.mergeable => {
-                self.unmergeable(reason, now)
+        let answer = match answer {
+            OrderAnswer::Refused { status: Some(405), reason, .. } if !self.pull.mergeable => {
+                return Some(self.unmergeable(reason, now));
             }
-            OrderAnswer::NotYet { unmergeable: true, reason, .. } => self.unmergeable(reason, now),
+            OrderAnswer::NotYet { unmergeable: true, reason, .. } => {
+                return Some(self.unmergeable(reason, now));
+            }
+            other => other,
+        };
+        if let Some(judged) = &mut self.judged {
+            judged.refused = None;
+        }
+        Some(match answer {
             OrderAnswer::NotYet { reason, retry_after, .. } => self.not_yet(reason, now, retry_after),
-            OrderAnswer::Refused { status, reason } => {
-                Step::End(Outcome::Blocked { unauthorized: status == Some(401), reason })
+            OrderAnswer::Refused { status, reason, next_step } => {
+                Step::End(Outcome::Blocked { unauthorized: status == Some(401), reason, next_step })
             }
             OrderAnswer::Conflict(reason) => Step::End(Outcome::Conflict(reason)),
             OrderAnswer::Failed(reason) => self.failed(reason, now),
@@ -184,10 +210,11 @@ impl Machine {
 
     fn unmergeable(&mut self, reason: String, now: Duration) -> Step {
         let settle = self.plan.settle;
-        let believed = self
-            .judged
-            .as_mut()
-            .is_some_and(|judged| now.saturating_sub(*judged.unmergeable.get_or_insert(now)) >= settle);
+        let believed = self.judged.as_mut().is_some_and(|judged| {
+            let refused = *judged.refused.get_or_insert(now);
+            let since = judged.unmergeable.map_or(refused, |unmergeable| unmergeable.min(refused));
+            now.saturating_sub(since) >= settle
+        });
         match believed {
             true => Step::End(Outcome::NotMergeable(reason)),
             false => self.not_yet(reason, now, None),
@@ -200,7 +227,10 @@ impl Machine {
             judged.failed
         });
         match failed {
-            FAILED_MAX.. => Step::End(Outcome::Blocked { unauthorized: false, reason }),
+            FAILED_MAX.. => {
+                let next_step = Some(NextStep::Later);
+                Step::End(Outcome::Blocked { unauthorized: false, reason, next_step })
+            }
             _ => self.not_yet(reason, now, None),
         }
     }
@@ -214,10 +244,7 @@ impl Machine {
     }
 
     fn checks(&mut self, checks: &Checks, now: Duration) -> Step {
-        self.missing = 0;
-        if self.looks_failed > 0 {
-            self.notes.push(Note::LooksAgain { failed: std::mem::take(&mut self.looks_failed) });
-        }
+        self.sees_again();
         let checks = &checks.without(&self.plan.ignore);
         let counts = checks.counts();
         match checks.verdict() {
@@ -245,6 +272,14 @@ impl Machine {
             }
         }
         self.may_merge(now)
+    }
+
+    /// A look succeeded, as far as it went.
+    fn sees_again(&mut self) {
+        self.missing = 0;
+        if let Some(Failing { looks, .. }) = self.failing.take() {
+            self.notes.push(Note::LooksAgain { failed: looks });
+        }
     }
 
     fn forget_green(&mut self) {
@@ -308,7 +343,7 @@ impl Machine {
     }
 
     fn trouble(&mut self, trouble: Trouble, now: Duration) -> Step {
-        let Trouble { transient, missing, unauthorized, retry_after, reason } = trouble;
+        let Trouble { transient, missing, unauthorized, retry_after, reason, next_step } = trouble;
         let was_there = self.judged.is_some();
         if missing && was_there {
             self.missing += 1;
@@ -319,13 +354,14 @@ impl Machine {
         if !may_pass {
             return Step::End(match self.doubt() {
                 Some(outcome) => outcome,
-                None => Outcome::Blocked { unauthorized, reason },
+                None => Outcome::Blocked { unauthorized, reason, next_step },
             });
         }
-        self.looks_failed += 1;
-        if self.looks_failed == 1 {
-            self.notes.push(Note::LookFailed { reason });
+        let looks = self.failing.as_ref().map_or(1, |failing| failing.looks.saturating_add(1));
+        if looks == 1 {
+            self.notes.push(Note::LookFailed { reason: reason.clone() });
         }
+        self.failing = Some(Failing { looks, reason });
         self.wait(now, retry_after)
     }
 
@@ -337,7 +373,7 @@ impl Machine {
                 OrderAnswer::Unclear { reason, .. }
                 | OrderAnswer::Failed(reason)
                 | OrderAnswer::Conflict(reason)
-                | OrderAnswer::Refused { status: Some(403 | 405), reason }
+                | OrderAnswer::Refused { status: Some(403 | 405), reason, .. }
                 | OrderAnswer::NotYet { reason, unmergeable: true, .. },
             ) => Some(Outcome::Unknown { reason: reason.clone() }),
             Some(OrderAnswer::NotYet { .. } | OrderAnswer::Refused { .. } | OrderAnswer::Scheduled)
@@ -345,10 +381,18 @@ impl Machine {
         }
     }
 
+    fn timed_out(&self) -> Outcome {
+        let trouble = self.failing.as_ref().map(|failing| failing.reason.clone());
+        Outcome::TimedOut { standing: self.standing, trouble }
+    }
+
     fn now(&mut self, standing: Standing) {
         if self.standing != standing {
             self.standing = standing;
-            self.notes.push(Note::Now(standing));
+            // A dry run ends with it, and says it then.
+            if !self.plan.dry_run {
+                self.notes.push(Note::Now(standing));
+            }
         }
     }
 
@@ -358,7 +402,7 @@ impl Machine {
             return Step::End(Outcome::WouldWait(self.standing));
         }
         if now >= self.deadline {
-            return Step::End(self.doubt().unwrap_or(Outcome::TimedOut(self.standing)));
+            return Step::End(self.doubt().unwrap_or_else(|| self.timed_out()));
         }
         let wait = self.plan.poll.max(retry_after.unwrap_or_default());
         let until = now.saturating_add(wait).min(self.deadline);

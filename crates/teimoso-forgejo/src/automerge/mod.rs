@@ -31,6 +31,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::checks::Counts;
+use crate::error::NextStep;
 use crate::ops::MergeMethod;
 use crate::pattern::ContextPattern;
 
@@ -185,9 +186,16 @@ pub enum Outcome {
         unauthorized: bool,
         /// What the server said.
         reason: String,
+        /// What to try next.
+        next_step: Option<NextStep>,
     },
     /// Time ran out.
-    TimedOut(Standing),
+    TimedOut {
+        /// What was waited for, as far as could be seen.
+        standing: Standing,
+        /// Why the last look failed, if it did.
+        trouble: Option<String>,
+    },
     /// Time, or the way to the server, ran out after an order that may have been followed.
     Unknown {
         /// What became of the order.

@@ -26,7 +26,8 @@ pub async fn run(
         let turn = machine.next(seen, clock.now());
         turn.notes.into_iter().for_each(|note| hear(Heard::Note(note)));
         // Looks keep to the deadline. An order does not: one that is cut off is one whose outcome nobody knows.
-        let looks = client.within(deadline.saturating_sub(clock.now()).max(LOOK_MIN));
+        let limit = deadline.saturating_sub(clock.now()).max(LOOK_MIN);
+        let looks = client.within(limit).obeying_retry_after();
         seen = match turn.step {
             Step::End(outcome) => return outcome,
             Step::ReadPull => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Note, OrderAnswer, Outcome, Standing};
 use crate::checks::Checks;
-use crate::error::Error;
+use crate::error::{Error, NextStep};
 use crate::model::Pull;
 use crate::ops::MergeOrder;
 
@@ -53,6 +53,8 @@ pub struct Trouble {
     pub retry_after: Option<Duration>,
     /// Why, for a person.
     pub reason: String,
+    /// What to try next.
+    pub next_step: Option<NextStep>,
 }
 
 /// What is to be done.
@@ -107,6 +109,7 @@ impl From<&Error> for Trouble {
             unauthorized: error.is_unauthorized(),
             retry_after: error.retry_after(),
             reason: error.to_string(),
+            next_step: error.next_step(),
         }
     }
 }

@@ -28,7 +28,8 @@ fn pull(choice: u8) -> Result<PullSeen, Trouble> {
 
 fn trouble(transient: bool, missing: bool, retry_after: Option<u64>) -> Trouble {
     let retry_after = retry_after.map(Duration::from_secs);
-    Trouble { transient, missing, unauthorized: false, retry_after, reason: "no".to_owned() }
+    let reason = "no".to_owned();
+    Trouble { transient, missing, unauthorized: false, retry_after, reason, next_step: None }
 }
 
 fn checks(choice: u8) -> Result<Checks, Trouble> {
@@ -60,7 +61,7 @@ fn order(choice: u8) -> OrderAnswer {
         2 => OrderAnswer::NotYet { reason: reason(), unmergeable: true, retry_after },
         3 => OrderAnswer::NotYet { reason: reason(), unmergeable: false, retry_after },
         4 => OrderAnswer::Failed(reason()),
-        5 => OrderAnswer::Refused { status: Some(405), reason: reason() },
+        5 => OrderAnswer::Refused { status: Some(405), reason: reason(), next_step: None },
         6 => OrderAnswer::Conflict(reason()),
         _ => OrderAnswer::Unclear { reason: reason(), retry_after },
     }
@@ -138,8 +139,8 @@ fn a_rejected_token_in_the_middle_of_doubt_leaves_the_outcome_unknown() {
 #[test]
 fn an_answer_about_another_head_says_nothing_of_the_one_that_is_there() {
     let moved = Seen::Pull(Ok(PullSeen { mergeable: true, head: "bbbb".to_owned(), ..PullSeen::default() }));
-    for refused in [OrderAnswer::Refused { status: Some(409), reason: "hook".to_owned() }, order(6), order(7)]
-    {
+    let hook = OrderAnswer::Refused { status: Some(409), reason: "hook".to_owned(), next_step: None };
+    for refused in [hook, order(6), order(7)] {
         let mut machine = Machine::new(Plan::default(), SECOND);
         let (green, open) = (Seen::Checks(checks(4)), Seen::Pull(pull(9)));
         for seen in [Seen::Start, open.clone(), green.clone(), Seen::Waited, open, green] {

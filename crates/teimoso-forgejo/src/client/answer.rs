@@ -25,12 +25,26 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// An answer of the API.
+    ///
+    /// # Errors
+    ///
+    /// It is no success, or a web page, which is nobody's answer to any operation here.
     pub(super) fn of(call: &Call, response: Response<Bytes>, clock: &dyn Clock) -> Result<Self, Error> {
         let (head, body) = response.into_parts();
         let status = head.status.as_u16();
         if !head.status.is_success() {
             let wait = retry_after(&head.headers, clock);
             return Err(Error::answered(call, status, Said::read(&body), wait));
+        }
+        if body.trim_ascii_start().starts_with(b"<") {
+            // Somebody before the server answered, and what was asked for may not even have arrived there.
+            let said = Said::read(&body);
+            return Err(Error::unreadable(
+                call,
+                status,
+                format!("a web page ({})", said.text().unwrap_or_default()),
+            ));
         }
         let total = text(&head.headers, "x-total-count").and_then(|count| count.trim().parse().ok());
         let more = text(&head.headers, LINK.as_str()).map(|link| link.contains("rel=\"next\""));
@@ -41,13 +55,12 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// It is something else: an HTML page, `null`, half of it. A write has taken effect all the same.
+    /// It is something else: `null`, nothing, half of it. A write has taken effect all the same.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            let what = match Said::read(&self.body) {
-                Said::Page(title) => format!("a web page ({title})"),
-                _ if self.body.trim_ascii() == b"null" => "null".to_owned(),
-                _ if self.body.is_empty() => "nothing".to_owned(),
+            let what = match self.body.trim_ascii() {
+                b"" => "nothing".to_owned(),
+                b"null" => "null".to_owned(),
                 // The text of serde_json names a position and a type, and no content.
                 _ => format!("something unexpected ({error})"),
             };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use teimoso_http::retry::{Factor, Jitter, Preset, RetryPolicy, Schedule, Scope};
+use teimoso_http::retry::{
+    Beyond, Factor, Forms, Jitter, Preset, RetryAfterRule, RetryPolicy, Schedule, Scope,
+};
 use teimoso_http::{BuildError, Clock, Entropy, RetryEvent, SystemClock, SystemEntropy, Transport};
 
 use super::{Client, Server, Shared};
@@ -105,6 +107,10 @@ impl ClientBuilder {
         let policy = policy(self.retries, self.first_wait, self.jitter);
         let unless_sent = policy.to_builder().ambiguous(Scope::Never).build();
         let unless_sent = unless_sent.expect("a narrower scope makes no policy invalid");
+        let retry_after = RetryAfterRule::new(Forms::Both, WAIT_MAX, Beyond::GiveUp, false);
+        let retry_after = retry_after.expect("the cap is above zero and below 30 days");
+        let obeying = policy.to_builder().retry_after(retry_after).build();
+        let obeying = obeying.expect("a rule for a header makes no policy invalid");
         let mut http = teimoso_http::Client::builder()
             .policy(policy)
             .response_body_max(ANSWER_MAX_BYTES)
@@ -119,6 +125,7 @@ impl ClientBuilder {
         Ok(Client::with(Shared {
             http: http.build()?,
             unless_sent,
+            obeying,
             clock: self.clock,
             entropy: self.entropy,
             server: self.server,

@@ -24,6 +24,7 @@ pub(crate) use self::answer::Answer;
 pub use self::builder::ClientBuilder;
 pub(crate) use self::call::{Again, Call};
 pub(crate) use self::pages::Page;
+pub(crate) use self::server::Astray;
 pub use self::server::{InvalidServer, Server};
 pub use self::token::{InvalidToken, Token};
 
@@ -39,12 +40,15 @@ const ENGLISH: HeaderValue = HeaderValue::from_static("en");
 pub struct Client {
     shared: Arc<Shared>,
     time_limit: Option<Duration>,
+    obeys_retry_after: bool,
 }
 
 pub(crate) struct Shared {
     http: teimoso_http::Client,
     /// The policy of what must not be sent again once it may have taken effect.
     unless_sent: RetryPolicy,
+    /// The policy of the looks of a wait: that of reads, which waits as long as the server asks for.
+    obeying: RetryPolicy,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     server: Server,
@@ -59,13 +63,20 @@ impl Client {
     }
 
     pub(crate) fn with(shared: Shared) -> Self {
-        Self { shared: Arc::new(shared), time_limit: None }
+        Self { shared: Arc::new(shared), time_limit: None, obeys_retry_after: false }
     }
 
     /// The same client for requests that must be over within `limit`, attempts and waits together.
     #[must_use]
     pub fn within(&self, limit: Duration) -> Self {
-        Self { shared: Arc::clone(&self.shared), time_limit: Some(limit) }
+        Self { time_limit: Some(limit), ..self.clone() }
+    }
+
+    /// The same client for reads that are made again and again: where the server says how long it wants to be left
+    /// alone, it is, up to 10 s at once; of a longer wait the error tells.
+    #[must_use]
+    pub fn obeying_retry_after(&self) -> Self {
+        Self { obeys_retry_after: true, ..self.clone() }
     }
 
     /// The server it talks to.
@@ -99,12 +110,12 @@ impl Client {
             match self.shared.server.moved(&response) {
                 None => return Answer::of(&call, response, &*self.shared.clock),
                 Some(Ok(next)) => url = next,
-                Some(Err(elsewhere)) => {
-                    return Err(Error::elsewhere(&call, response.status().as_u16(), elsewhere));
+                Some(Err(astray)) => {
+                    return Err(Error::redirected(&call, response.status().as_u16(), astray));
                 }
             }
         }
-        Err(Error::elsewhere(&call, 307, "itself, again and again".to_owned()))
+        Err(Error::redirected(&call, 307, Astray::InCircles))
     }
 
     async fn send(&self, call: &Call, url: &str) -> Result<Response<Bytes>, Error> {
@@ -117,8 +128,10 @@ impl Client {
         if call.body.is_some() {
             request = request.header(CONTENT_TYPE, JSON);
         }
-        if call.again == Again::UnlessSent {
-            request = request.extension(self.shared.unless_sent.clone());
+        match call.again {
+            Again::UnlessSent => request = request.extension(self.shared.unless_sent.clone()),
+            Again::Any if self.obeys_retry_after => request = request.extension(self.shared.obeying.clone()),
+            Again::Any => {}
         }
         if let Some(limit) = self.time_limit {
             request = request.extension(Deadline(limit));

@@ -26,6 +26,19 @@ pub struct Server {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvalidServer(String);
 
+/// Why a redirect is not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Astray {
+    /// It leads to this other scheme, host and port, which must not see the token.
+    OtherServer(String),
+    /// It leads to a page of this server, such as the one where people log in: 301, 302 or 303 drop method and body.
+    Page,
+    /// It does not say where, or in no way that HTTP goes.
+    Nowhere,
+    /// Each leads to the next one.
+    InCircles,
+}
+
 impl Server {
     /// The URL that people see, without a slash at its end.
     #[must_use]
@@ -38,20 +51,25 @@ impl Server {
         format!("{}{API}{}{mark}{}", self.base, call.path, call.query)
     }
 
-    /// Where an answer sends us: on this server to go on, or elsewhere, which is named. `None` if nowhere.
+    /// Where an answer sends us; `None` if nowhere else.
     ///
     /// Only 307 and 308 keep method and body; the others come from proxies and mean that the address is not right.
-    pub(super) fn moved(&self, response: &Response<Bytes>) -> Option<Result<String, String>> {
+    pub(super) fn moved(&self, response: &Response<Bytes>) -> Option<Result<String, Astray>> {
         let status = response.status().as_u16();
         if !matches!(status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let there = Url::parse(&self.base).ok().zip(location).and_then(|(base, to)| base.join(to).ok());
-        let Some(there) = there else { return Some(Err("nowhere".to_owned())) };
+        let Some(there) = there.filter(|there| there.origin().is_tuple()) else {
+            return Some(Err(Astray::Nowhere));
+        };
         let origin = there.origin().ascii_serialization();
-        let stays = origin == self.origin && matches!(status, 307 | 308);
-        Some(if stays { Ok(there.into()) } else { Err(origin) })
+        Some(match status {
+            _ if origin != self.origin => Err(Astray::OtherServer(origin)),
+            307 | 308 => Ok(there.into()),
+            _ => Err(Astray::Page),
+        })
     }
 }
 
@@ -75,6 +93,17 @@ impl FromStr for Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server({})", self.base)
+    }
+}
+
+impl fmt::Display for Astray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherServer(origin) => write!(f, "it leads to {origin}, where the token must not go"),
+            Self::Page => f.write_str("it leads to another page of the server, not to an answer"),
+            Self::Nowhere => f.write_str("it leads nowhere"),
+            Self::InCircles => f.write_str("it leads on and on"),
+        }
     }
 }
 
@@ -127,10 +156,13 @@ mod tests {
             (307, "https://f.example/git/api/v1/x", "https://f.example"),
             (307, "http://f.example:8080/x", "http://f.example:8080"),
             (307, "//evil.example/x", "http://evil.example"),
-            (302, "/git/user/login", "http://f.example"),
         ] {
-            assert_eq!(moved(status, to), Some(Err(origin.to_owned())), "{to}");
+            assert_eq!(moved(status, to), Some(Err(Astray::OtherServer(origin.to_owned()))), "{to}");
         }
+        assert_eq!(moved(302, "/git/user/login"), Some(Err(Astray::Page)));
+        assert_eq!(moved(307, "data:text/plain,x"), Some(Err(Astray::Nowhere)));
+        let silent = Response::builder().status(307).body(Bytes::new()).unwrap();
+        assert_eq!(here.moved(&silent), Some(Err(Astray::Nowhere)));
         assert_eq!(here.moved(&Response::new(Bytes::new())), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Why an operation did not succeed, as a sentence a person can act on; absent: words in other languages.
 
+mod next_step;
 mod said;
 
 use std::fmt;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use http::Method;
 use teimoso_http::retry::{Fate, Proof};
 
-use crate::client::Call;
+use crate::client::{Astray, Call};
 
+pub use self::next_step::NextStep;
 pub use self::said::Said;
 
 /// An operation that did not succeed.
@@ -36,7 +38,7 @@ enum What {
     /// The answer is a success that cannot be read.
     Unreadable { status: u16, came: String },
     /// The answer is a redirect that is not followed.
-    Elsewhere { status: u16, to: String },
+    Redirected { status: u16, astray: Astray },
     /// The server reported a success, and what it reported is not so.
     NotSo(String),
 }
@@ -58,8 +60,8 @@ impl Error {
         Self::new(call, What::Unreadable { status, came })
     }
 
-    pub(crate) fn elsewhere(call: &Call, status: u16, to: String) -> Self {
-        Self::new(call, What::Elsewhere { status, to })
+    pub(crate) fn redirected(call: &Call, status: u16, astray: Astray) -> Self {
+        Self::new(call, What::Redirected { status, astray })
     }
 
     /// The server reported a success of a write, and a look at what it says shows that it is not so.
@@ -74,7 +76,7 @@ impl Error {
             What::Transport(error) => error.status(),
             What::Answered { status, .. }
             | What::Unreadable { status, .. }
-            | What::Elsewhere { status, .. } => Some(*status),
+            | What::Redirected { status, .. } => Some(*status),
             What::NotSo(_) => None,
         }
     }
@@ -119,7 +121,7 @@ impl Error {
             }
             What::Answered { status, .. } => matches!(status, 408 | 425 | 429 | 500..=599),
             What::Unreadable { .. } => true,
-            What::Elsewhere { .. } | What::NotSo(_) => false,
+            What::Redirected { .. } | What::NotSo(_) => false,
         }
     }
 
@@ -135,7 +137,7 @@ impl Error {
             What::Answered { status, .. } => matches!(status, 408 | 500..=599),
             What::Unreadable { .. } | What::NotSo(_) => true,
             // A redirect comes before anything is done, but for 303, which shows the way to what was done.
-            What::Elsewhere { status, .. } => *status == 303,
+            What::Redirected { status, .. } => *status == 303,
         }
     }
 
@@ -145,17 +147,25 @@ impl Error {
         matches!(self.inner.what, What::Answered { .. })
     }
 
-    /// What to try next, if there is anything to try.
+    /// What to try next, if there is anything to try that the server's own words do not say.
     #[must_use]
-    pub fn next_step(&self) -> Option<&'static str> {
+    pub fn next_step(&self) -> Option<NextStep> {
         match &self.inner.what {
-            What::Answered { status: 401, .. } => Some("make a new token in the settings of your account"),
-            What::Answered { status: 404, .. } => {
-                Some("look at the spelling, and whether the token may see the repository")
-            }
-            What::Answered { status: 423, .. } => Some("an archived repository must be unarchived first"),
-            What::Elsewhere { .. } => Some("give the address that it leads to as the server's"),
-            _ => None,
+            What::Answered { status, .. } => match status {
+                401 => Some(NextStep::NewToken),
+                403 => Some(NextStep::Permission),
+                404 => Some(NextStep::SpellingOrAccess),
+                423 => Some(NextStep::Unarchive),
+                408 | 425 | 429 | 500..=599 => Some(NextStep::Later),
+                _ => None,
+            },
+            What::Transport(error) if error.is_request() => None,
+            What::Transport(error) if error.is_connect() => Some(NextStep::Address),
+            What::Transport(_) => Some(NextStep::Later),
+            What::Unreadable { .. } => Some(NextStep::Address),
+            What::Redirected { astray: Astray::OtherServer(_), .. } => Some(NextStep::AddressOfRedirect),
+            What::Redirected { .. } => Some(NextStep::Address),
+            What::NotSo(_) => None,
         }
     }
 }
@@ -172,9 +182,7 @@ impl fmt::Display for Error {
             }
             What::Answered { status, said, .. } => write!(f, "HTTP {status}: {said}"),
             What::Unreadable { status, came } => write!(f, "HTTP {status}, but the answer is {came}"),
-            What::Elsewhere { status, to } => {
-                write!(f, "HTTP {status}: it leads to {to}, where the token must not go")
-            }
+            What::Redirected { status, astray } => write!(f, "HTTP {status}: {astray}"),
             What::NotSo(sentence) => f.write_str(sentence),
         }
     }
@@ -214,6 +222,47 @@ mod tests {
         let error = answered(Method::GET, 404, body);
         let sentence = "GET /repos/o/r: HTTP 404: not found, or the token lacks access (user does not exist)";
         assert_eq!((error.to_string().as_str(), error.is_not_found()), (sentence, true));
+    }
+
+    #[test]
+    fn what_to_try_next_follows_from_what_happened() {
+        let rows = [
+            (401, Some(NextStep::NewToken)),
+            (403, Some(NextStep::Permission)),
+            (404, Some(NextStep::SpellingOrAccess)),
+            (409, None),
+            (422, None),
+            (423, Some(NextStep::Unarchive)),
+            (429, Some(NextStep::Later)),
+            (503, Some(NextStep::Later)),
+        ];
+        for (status, next_step) in rows {
+            assert_eq!(answered(Method::GET, status, "").next_step(), next_step, "{status}");
+        }
+        let call = Call::get(&["version"]);
+        let unreadable = Error::unreadable(&call, 200, "nothing".to_owned());
+        assert_eq!(unreadable.next_step(), Some(NextStep::Address));
+    }
+
+    #[test]
+    fn a_redirect_that_is_not_followed_says_why() {
+        let call = Call::get(&["version"]);
+        let other = || Astray::OtherServer("https://f.example".to_owned());
+        let rows = [
+            (
+                other(),
+                "it leads to https://f.example, where the token must not go",
+                NextStep::AddressOfRedirect,
+            ),
+            (Astray::Page, "it leads to another page of the server, not to an answer", NextStep::Address),
+            (Astray::Nowhere, "it leads nowhere", NextStep::Address),
+            (Astray::InCircles, "it leads on and on", NextStep::Address),
+        ];
+        for (astray, sentence, next_step) in rows {
+            let error = Error::redirected(&call, 302, astray);
+            let told = (error.to_string(), error.next_step());
+            assert_eq!(told, (format!("GET /version: HTTP 302: {sentence}"), Some(next_step)));
+        }
     }
 
     #[test]

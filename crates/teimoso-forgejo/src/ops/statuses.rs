@@ -8,12 +8,16 @@ use crate::error::Error;
 use crate::model::{CombinedPage, CommitStatus};
 
 impl Client {
-    /// The newest status of every context of a commit, over all pages. A read.
+    /// The newest status of every context of a commit, over all pages; none of no commit, which is how the API writes a
+    /// head that it cannot find. A read.
     ///
     /// # Errors
     ///
     /// Any failure of a request; a list shorter than the server said, for what is missing might be a failure.
     pub async fn checks(&self, repo: &RepoName, commit: &str) -> Result<Checks, Error> {
+        if commit.is_empty() {
+            return Ok(Checks::default());
+        }
         let call = Call::get(&repo.path(&["commits", commit, "status"]));
         let statuses = self.complete::<CombinedPage>(&call).await?;
         Ok(Checks::of(statuses))

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::support::{green, merged, net};
+use crate::NextStep;
 use crate::automerge::{Note, Outcome, Plan};
 use crate::testkit::{Fault, Forge};
 
@@ -78,7 +79,7 @@ async fn s1_13_405_without_a_word_because_it_is_merged_is_a_success() {
 async fn s1_9_405_with_a_reason_is_the_end_in_the_api_s_words() {
     let reason = "Does not have enough approvals";
     let (forge, outcome, _) = after(9, Fault::message(405, reason)).await;
-    let Outcome::Blocked { unauthorized: false, reason: told } = outcome else { panic!("{outcome:?}") };
+    let Outcome::Blocked { unauthorized: false, reason: told, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!(told, format!("POST /repos/acme/site/pulls/7/merge: HTTP 405: {reason}"));
     assert_eq!((orders(&forge), merges(&forge).len()), (1, 0));
 }
@@ -127,7 +128,8 @@ async fn s1_5_403_before_the_merge_is_the_end_after_exactly_one_order() {
 async fn s1_9_403_without_a_body_is_still_a_sentence() {
     let (_, outcome, _) = after(9, Fault::empty(403)).await;
     let sentence = "POST /repos/acme/site/pulls/7/merge: HTTP 403: the server gives no reason".to_owned();
-    assert_eq!(outcome, Outcome::Blocked { unauthorized: false, reason: sentence });
+    let next_step = Some(NextStep::Permission);
+    assert_eq!(outcome, Outcome::Blocked { unauthorized: false, reason: sentence, next_step });
 }
 
 #[tokio::test]
@@ -298,6 +300,30 @@ async fn a_200_without_a_merge_is_not_believed_and_not_ordered_again() {
     let (forge, outcome, _) = after(1, Fault::empty(200)).await;
     assert!(matches!(outcome, Outcome::Unknown { .. }), "{outcome:?}");
     assert_eq!((orders(&forge), merges(&forge).len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_405_that_goes_on_is_believed_although_the_pull_request_says_otherwise() {
+    let forge = green();
+    forge.fail("POST", MERGE, 1, 999, Fault::message(405, "Please try again later"));
+    let ran = net(&forge, Plan::default()).await;
+    assert!(matches!(ran.outcome, Outcome::NotMergeable(_)), "{:?}", ran.outcome);
+    // At 0 s, and each of the eight polls of two minutes.
+    assert_eq!((orders(&forge), merges(&forge).len()), (9, 0));
+    assert_read_between_orders(&forge);
+}
+
+#[tokio::test]
+async fn a_page_with_status_200_is_no_merge_and_the_order_goes_out_again() {
+    let page = || ("<title>Are you human?</title>".to_owned(), [("content-type", "text/html")].as_slice());
+    let (body, headers) = page();
+    let (forge, outcome, notes) = after(1, Fault::Says(200, headers, body)).await;
+    assert_eq!((outcome, orders(&forge), merges(&forge).len()), (merged(), 2, 1));
+    assert_eq!(notes.iter().filter(|note| matches!(note, Note::Unclear { .. })).count(), 1);
+    assert_read_between_orders(&forge);
+    let (body, headers) = page();
+    let (forge, outcome, _) = after(1, Fault::DoneAndSays(200, headers, body)).await;
+    assert_eq!((outcome, orders(&forge), merges(&forge).len()), (merged(), 1, 1));
 }
 
 #[tokio::test]

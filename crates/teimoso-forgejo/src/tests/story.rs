@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::support::{green, merged, net, site};
+use super::support::{client, green, merged, net, site};
 use crate::automerge::{Note, Outcome, Plan, Standing};
-use crate::checks::Counts;
+use crate::checks::{Counts, Verdict};
 use crate::testkit::{Fault, Forge};
 
 const PULL: &str = "/pulls/7";
@@ -54,7 +54,7 @@ async fn s1_11_forty_five_minutes_are_the_end_and_not_a_look_more() {
     running(&forge);
     let ran = net(&forge, Plan::default()).await;
     let counts = Counts { all: 2, green: 1, pending: 1, failed: 0 };
-    assert_eq!(ran.outcome, Outcome::TimedOut(Standing::Checks(counts)));
+    assert_eq!(ran.outcome, Outcome::TimedOut { standing: Standing::Checks(counts), trouble: None });
     assert_eq!(forge.count("GET", PULL), 45 * 4 + 1, "every 15 s, and once at the end");
     let waited: Duration = ran.clock.waits().iter().sum();
     assert_eq!(waited, Duration::from_mins(45));
@@ -225,7 +225,44 @@ async fn retry_after_is_honoured_up_to_the_deadline() {
     forge.fail("GET", PULL, 1, 1, Fault::Says(429, &[("retry-after", "999999")], String::new()));
     let ran = net(&forge, Plan::default()).await;
     assert_eq!(ran.clock.waits(), [Duration::from_mins(45)]);
-    assert!(matches!(ran.outcome, Outcome::TimedOut(Standing::Confirming(_))), "{:?}", ran.outcome);
+    let counts = Counts { all: 1, green: 1, pending: 0, failed: 0 };
+    let standing = Standing::Confirming(counts);
+    assert_eq!(ran.outcome, Outcome::TimedOut { standing, trouble: None });
+}
+
+#[tokio::test]
+async fn retry_after_of_a_503_is_honoured_between_the_attempts_of_a_look_and_between_looks() {
+    let rows: [(&'static [(&'static str, &'static str)], u64); 2] =
+        [(&[("retry-after", "7")], 7), (&[("retry-after", "600")], 600)];
+    for (headers, waited) in rows {
+        let forge = green();
+        forge.fail("GET", PULL, 1, 1, Fault::Says(503, headers, String::new()));
+        let ran = net(&forge, Plan::default()).await;
+        assert_eq!((ran.outcome, ran.clock.waits()[0]), (merged(), Duration::from_secs(waited)));
+    }
+}
+
+#[tokio::test]
+async fn time_that_runs_out_while_nothing_is_seen_tells_why_nothing_is() {
+    let forge = Forge::start();
+    let page = Fault::Says(200, &[], "<title>Log in</title>".to_owned());
+    forge.fail("GET", PULL, 1, usize::MAX / 2, page);
+    let ran = net(&forge, Plan::default()).await;
+    let reason = "GET /repos/acme/site/pulls/7: HTTP 200, but the answer is a web page (Log in)";
+    let (standing, trouble) = (Standing::Beginning, Some(reason.to_owned()));
+    assert_eq!(ran.outcome, Outcome::TimedOut { standing, trouble });
+}
+
+#[tokio::test]
+async fn a_head_that_cannot_be_found_is_waited_for_and_has_no_checks() {
+    let forge = green();
+    forge.change(|state| state.pull().head = String::new());
+    forge.at("GET", PULL, 3, |state| Forge::HEAD.clone_into(&mut state.pull().head));
+    let ran = net(&forge, Plan::default()).await;
+    assert_eq!((ran.outcome, &ran.notes[0]), (merged(), &Note::Now(Standing::Head)));
+    let asked = forge.asked().len();
+    let checks = client(&forge).checks(&site(), "").await.unwrap();
+    assert_eq!((checks.verdict(), forge.asked().len()), (Verdict::None, asked));
 }
 
 #[tokio::test]
@@ -272,6 +309,7 @@ async fn a_dry_run_looks_once_and_orders_nothing() {
     let ran = net(&forge, dry).await;
     assert_eq!(ran.outcome, Outcome::WouldWait(Standing::Checks(counts)));
     assert_eq!((ran.clock.waits().len(), forge.executed().len()), (0, 0));
+    assert_eq!(ran.notes, [], "it is said once, at the end");
 }
 
 #[tokio::test]

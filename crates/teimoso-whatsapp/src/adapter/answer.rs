@@ -6,6 +6,8 @@ use bytes::Bytes;
 use serde_json::Value;
 use teimoso_http::retry::{Effect, Fate};
 
+use super::SentAs;
+
 /// What an answer says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading<T> {
@@ -138,8 +140,8 @@ impl Answer {
         phrases.iter().any(|phrase| words.contains(phrase))
     }
 
-    /// Whether a success has an error inside: `error` that is true or has words, `success` that is false, or a `status`
-    /// or `sent` that says so.
+    /// Whether a success has an error inside: `error` that is true or has words, `success` that is false, a `status`
+    /// that says so, or the code of a failure in `status`, `statusCode` or `code`.
     pub fn has_error_inside(&self) -> bool {
         let error = match self.at("/error") {
             Some(Value::Bool(error)) => *error,
@@ -149,11 +151,19 @@ impl Answer {
         };
         let unsuccessful = self.bool_at(&["/success"]) == Some(false);
         let status = self.text_at(&["/status"]).is_some_and(|status| status.eq_ignore_ascii_case("error"));
-        error || unsuccessful || status
+        let is_failure = |code: &Value| code.as_u64().is_some_and(|code| (400..600).contains(&code));
+        let code = ["/status", "/statusCode", "/code"].iter().filter_map(|at| self.at(at)).any(is_failure);
+        error || unsuccessful || status || code
+    }
+
+    /// Whether the provider's words tell of a time that ran out: whatever the status, it may have been done.
+    pub fn tells_of_a_timeout(&self) -> bool {
+        self.says(&["timed out", "timeout", "time-out", "time out"])
     }
 
     /// What an answer says that its adapter has nothing special to say about. By its status alone, as
-    /// [`Fate::may_have_taken_effect`] reads it: a 4xx other than 408 was not acted upon, anything else may have been.
+    /// [`Fate::may_have_taken_effect`] reads it: a 4xx other than 408 was not acted upon, anything else may have been;
+    /// and so may what a 4xx calls a time-out, unless its status names another reason.
     pub fn by_status<T>(&self) -> Reading<T> {
         if Fate::Answered.may_have_taken_effect(Some(self.status)) != Effect::No {
             return Reading::Unclear;
@@ -163,6 +173,7 @@ impl Answer {
             404 | 410 => Declined::NotFound,
             429 => Declined::RateLimited,
             402 => Declined::Limit,
+            _ if self.tells_of_a_timeout() => return Reading::Unclear,
             _ => Declined::Invalid,
         })
     }
@@ -174,6 +185,21 @@ impl Answer {
             true => read(self),
             false => self.by_status(),
         }
+    }
+
+    /// Reads the answer to a send: sent if it is a success that has an id at one of these places, or says that it is
+    /// one. A success that says neither is somebody else's: it is unclear.
+    pub fn sent(&self, ids: &[&str]) -> Reading<SentAs> {
+        self.success(|answer| match answer.text_at(ids) {
+            Some(id) => Reading::Done(SentAs(Some(id.into_owned()))),
+            None if answer.says_success() => Reading::Done(SentAs(None)),
+            None => Reading::Unclear,
+        })
+    }
+
+    fn says_success(&self) -> bool {
+        let says = |place| self.text_at(&[place]).is_some_and(|word| word.eq_ignore_ascii_case("success"));
+        self.bool_at(&["/success", "/sent"]) == Some(true) || says("/status") || says("/message")
     }
 }
 
@@ -230,6 +256,9 @@ mod tests {
             r#"{"success":false}"#,
             r#"{"status":"ERROR"}"#,
             r#"{"error":{"code":1}}"#,
+            r#"{"status":500,"message":"x"}"#,
+            r#"{"statusCode":401}"#,
+            r#"{"code":400}"#,
             "<html>",
             r#"{"id":"#,
             "",
@@ -238,6 +267,40 @@ mod tests {
         }
         assert_eq!(done(r#"{"error":false,"status":"PENDING"}"#), Reading::Done(()));
         assert_eq!(done(r#"{"error":null}"#), Reading::Done(()));
+        assert_eq!(done(r#"{"code":200,"status":"connected"}"#), Reading::Done(()));
+    }
+
+    #[test]
+    fn a_success_without_an_id_was_sent_only_if_it_says_so() {
+        let sent = |body| answer(200, body).sent(&["/key/id", "/id"]);
+        let with = |id: &str| Reading::Done(SentAs(Some(id.to_owned())));
+        assert_eq!(sent(r#"{"key":{"id":"A"}}"#), with("A"));
+        assert_eq!(sent(r#"{"id":7}"#), with("7"));
+        for body in
+            [r#"{"success":true}"#, r#"{"sent":true}"#, r#"{"status":"success"}"#, r#"{"message":"Success"}"#]
+        {
+            assert_eq!(sent(body), Reading::Done(SentAs(None)), "{body}");
+        }
+        for body in ["{}", r#"{"message":"Welcome"}"#, r#"{"id":"A","error":"x"}"#, r#"{"status":"ok"}"#] {
+            assert_eq!(sent(body), Reading::Unclear, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_ran_out_is_no_refusal_whatever_its_status() {
+        let read = |status, body| answer(status, body).by_status::<()>();
+        for body in [
+            r#"{"error":"Timed Out"}"#,
+            r#"{"message":["x","ETIMEOUT: timeout"]}"#,
+            r#"{"error":"time-out"}"#,
+        ] {
+            for status in [400, 409, 422] {
+                assert_eq!(read(status, body), Reading::Unclear, "{status} {body}");
+            }
+        }
+        let expired = r#"{"error":"the session timed out"}"#;
+        assert_eq!(read(401, expired), Reading::Declined(Declined::Authentication));
+        assert_eq!(read(429, expired), Reading::Declined(Declined::RateLimited));
     }
 
     #[test]

@@ -117,7 +117,8 @@ impl Connector {
             fate: trace.last().map(|last| last.fate),
             attempts: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
             retry_after: trace.retry_after(),
-            exhausted: trace.last().is_some_and(|last| ran_out(last.decision)),
+            exhausted: is_repeated(class, act.repeat)
+                && trace.last().is_some_and(|last| ran_out(last.decision)),
             may_have_taken_effect: may_have,
             lookup: act.lookup.filter(|_| may_have),
         };
@@ -142,6 +143,11 @@ fn answer(response: &Response<Bytes>) -> Answer {
 /// disconnects has an effect.
 fn may_have(attempt: &AttemptTrace) -> bool {
     attempt.fate.may_have_taken_effect(attempt.status) != Effect::No
+}
+
+/// Whether there was more than one attempt to be had.
+fn is_repeated(class: Class, repeat: Repeat) -> bool {
+    class == Class::Read || repeat != Repeat::Never
 }
 
 fn ran_out(decision: Decision) -> bool {

@@ -136,11 +136,11 @@ fn read_sent(answer: &Answer) -> Reading<SentAs> {
     if answer.status() == 400 {
         let schema = ["requires property", "is not of a type", "is not one of"];
         // Words that stand beside those of a time-out prove nothing.
-        let late = answer.says(&["timed out", "timeout", "closed"]);
+        let late = answer.tells_of_a_timeout() || answer.says(&["closed"]);
         let before = is_absent(answer) || answer.says(&schema);
         return if before && !late { Reading::Declined(Declined::Invalid) } else { Reading::Unclear };
     }
-    answer.success(|answer| Reading::Done(SentAs(answer.text_at(&["/key/id"]).map(|id| id.into_owned()))))
+    answer.sent(&["/key/id"])
 }
 
 fn is_absent(answer: &Answer) -> bool {

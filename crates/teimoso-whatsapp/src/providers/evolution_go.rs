@@ -131,8 +131,5 @@ fn read_qr(answer: &Answer) -> Reading<Qr> {
 }
 
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
-    answer.success(|answer| {
-        let id = answer.text_at(&["/data/Info/ID", "/data/info/id"]);
-        Reading::Done(SentAs(id.map(|id| id.into_owned())))
-    })
+    answer.sent(&["/data/Info/ID", "/data/info/id"])
 }

@@ -151,8 +151,6 @@ fn read_sent(answer: &Answer) -> Reading<SentAs> {
     match answer.status() {
         503 if answer.bool_at(&["/success"]) == Some(false) => Reading::Declined(Declined::NotReady),
         400 => Reading::Unclear,
-        _ => answer.success(|answer| {
-            Reading::Done(SentAs(answer.text_at(&["/message/id"]).map(|id| id.into_owned())))
-        }),
+        _ => answer.sent(&["/message/id"]),
     }
 }

@@ -144,10 +144,7 @@ fn read_qr(answer: &Answer) -> Reading<Qr> {
 }
 
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
-    answer.success(|answer| {
-        let id = answer.text_at(&["/messageid", "/id"]);
-        Reading::Done(SentAs(id.map(|id| id.into_owned())))
-    })
+    answer.sent(&["/messageid", "/id"])
 }
 
 /// Only what carries our label is ours: the filter is the server's, and an older one may not have it.

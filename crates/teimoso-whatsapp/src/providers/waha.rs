@@ -55,11 +55,7 @@ impl Adapter for Waha {
 
     fn logout(&self, account: &Account) -> Call<()> {
         let path = Path::of(&["api", "sessions", account.instance(), "logout"]);
-        Call::write(Method::POST, path, |answer| match answer.is_success() {
-            true => Reading::Done(()),
-            false => answer.by_status(),
-        })
-        .token("x-api-key", "", account.token())
+        Call::write(Method::POST, path, read_logout).token("x-api-key", "", account.token())
     }
 
     fn send_text(&self, account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
@@ -144,17 +140,29 @@ fn read_qr(answer: &Answer) -> Reading<Qr> {
     read.map_or(Reading::Unclear, Reading::Done)
 }
 
-/// Each engine has a shape of its own, and some answer 201 with nothing at all.
-fn read_sent(answer: &Answer) -> Reading<SentAs> {
-    if answer.status() == 201 && answer.body().is_empty() {
-        return Reading::Done(SentAs(None));
-    }
-    answer.success(|answer| Reading::Done(SentAs(id(answer))))
+/// Some answer 201 with nothing at all.
+fn is_empty_201(answer: &Answer) -> bool {
+    answer.status() == 201 && answer.body().is_empty()
 }
 
+fn read_logout(answer: &Answer) -> Reading<()> {
+    if is_empty_201(answer) { Reading::Done(()) } else { answer.success(|_| Reading::Done(())) }
+}
+
+/// Each engine has a shape of its own: what it calls created is sent, wherever its id may be.
+fn read_sent(answer: &Answer) -> Reading<SentAs> {
+    match answer.status() {
+        _ if is_empty_201(answer) => Reading::Done(SentAs(None)),
+        201 => answer.success(|answer| Reading::Done(SentAs(id(answer)))),
+        _ => answer.sent(&IDS),
+    }
+}
+
+/// Where an id may be.
+const IDS: [&str; 4] = ["/id", "/id/_serialized", "/key/id", "/_data/id/_serialized"];
+
 fn id(answer: &Answer) -> Option<String> {
-    let places = ["/id", "/id/_serialized", "/key/id", "/_data/id/_serialized"];
-    answer.text_at(&places).map(|id| id.into_owned())
+    answer.text_at(&IDS).map(|id| id.into_owned())
 }
 
 /// Only a message whose id ends in ours is ours: what a server makes of a path is not known to all of them.

@@ -118,6 +118,6 @@ fn read_sent(answer: &Answer) -> Reading<SentAs> {
             let failed = answer.text_at(&["/message/status"]).is_some_and(|status| status == "failed");
             return if failed { Reading::Declined(Declined::Failed) } else { Reading::Unclear };
         }
-        Reading::Done(SentAs(answer.text_at(&["/message/id"]).map(|id| id.into_owned())))
+        answer.sent(&["/message/id"])
     })
 }

@@ -165,10 +165,7 @@ fn read_logout(answer: &Answer) -> Reading<()> {
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
     match answer.status() {
         401 => Reading::Declined(Declined::Authentication),
-        200..300 => answer.success(|answer| {
-            let id = answer.text_at(&["/response/0/id", "/response/0/id/_serialized", "/response/id"]);
-            Reading::Done(SentAs(id.map(|id| id.into_owned())))
-        }),
+        200..300 => answer.sent(&["/response/0/id", "/response/0/id/_serialized", "/response/id"]),
         _ => Reading::Unclear,
     }
 }

@@ -157,7 +157,5 @@ fn read_logout(answer: &Answer) -> Reading<()> {
 }
 
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
-    answer.success(|answer| {
-        Reading::Done(SentAs(answer.text_at(&["/data/Id", "/data/id"]).map(|id| id.into_owned())))
-    })
+    answer.sent(&["/data/Id", "/data/id"])
 }

@@ -135,8 +135,5 @@ fn read_qr(answer: &Answer) -> Reading<Qr> {
 
 /// The answer says that it is queued: up to a thousand messages wait while the phone is off line.
 fn read_sent(answer: &Answer) -> Reading<SentAs> {
-    answer.success(|answer| {
-        let id = answer.text_at(&["/messageId", "/id", "/zaapId"]);
-        Reading::Done(SentAs(id.map(|id| id.into_owned())))
-    })
+    answer.sent(&["/messageId", "/id", "/zaapId"])
 }

@@ -1,6 +1,7 @@
 //! The QR code that links a phone, as text and as a picture, whichever of the two the provider has; absent: scanning.
 
 mod draw;
+mod finders;
 mod picture;
 
 use std::fmt;
@@ -21,6 +22,8 @@ pub struct Qr {
 pub enum UnreadableQr {
     /// The text is longer than a QR code can hold, or empty.
     Code,
+    /// The text is none that WhatsApp shows as a code.
+    Text,
     /// The base64 is none.
     Base64,
     /// The picture is no PNG, or too large.
@@ -33,6 +36,7 @@ impl fmt::Display for UnreadableQr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Code => "the text is too long for a qr code, or empty",
+            Self::Text => "the text is no qr code of whatsapp",
             Self::Base64 => "the picture is not in base64",
             Self::Picture => "the picture is no png, or too large",
             Self::NoCode => "the picture shows no readable qr code",
@@ -68,18 +72,24 @@ impl Qr {
         Ok(Self { code, png })
     }
 
-    /// From whatever a provider calls a QR code: a data URI, base64 of a PNG, or the text of the code.
+    /// From whatever a provider calls a QR code: a data URI, base64 of a PNG, or the text of the code. WhatsApp's own are
+    /// several words with commas between them, which tells them from a picture in another format, and from a message.
     ///
     /// # Errors
     ///
-    /// As of [`Qr::from_code`] and [`Qr::from_png`]; or [`UnreadableQr::Base64`].
+    /// As of [`Qr::from_code`] and [`Qr::from_png`]; or [`UnreadableQr::Base64`] or [`UnreadableQr::Text`].
     pub fn from_text(text: &str) -> Result<Self, UnreadableQr> {
         let text = text.trim();
-        if let Some(uri) = text.strip_prefix("data:image/") {
+        if let Some(uri) = text.strip_prefix("data:") {
             let (_, data) = uri.split_once(";base64,").ok_or(UnreadableQr::Base64)?;
             return Self::from_base64(data);
         }
-        if text.starts_with(PNG_IN_BASE64) { Self::from_base64(text) } else { Self::from_code(text) }
+        match text {
+            _ if text.starts_with(PNG_IN_BASE64) => Self::from_base64(text),
+            "" => Err(UnreadableQr::Code),
+            _ if text.contains(',') && !text.contains(char::is_whitespace) => Self::from_code(text),
+            _ => Err(UnreadableQr::Text),
+        }
     }
 
     fn from_base64(text: &str) -> Result<Self, UnreadableQr> {
@@ -143,7 +153,12 @@ mod tests {
         let broken = &STANDARD.encode(Qr::from_code(CODE).expect("fits").png())[..80];
         let cases = [
             ("", UnreadableQr::Code),
-            (&"x".repeat(8_000), UnreadableQr::Code),
+            (&"2@x,".repeat(2_000), UnreadableQr::Code),
+            ("null", UnreadableQr::Text),
+            ("/9j/4AAQSkZJRgABAQ", UnreadableQr::Text),
+            ("R0lGODlhAQABAA==", UnreadableQr::Text),
+            ("no code yet, try again", UnreadableQr::Text),
+            ("data:text/html;base64,PGh0bWw+", UnreadableQr::Picture),
             ("data:image/png;base64,", UnreadableQr::Picture),
             ("data:image/png;base64,§§", UnreadableQr::Base64),
             ("data:image/png", UnreadableQr::Base64),
@@ -166,6 +181,37 @@ mod tests {
         // The finder pattern: a dark frame of 7, a light one of 5, a dark square of 3.
         assert!(lines[2].starts_with("████ ▄▄▄▄▄ "), "{blocks}");
         assert!(lines[3].starts_with("████ █   █ "), "{blocks}");
+    }
+
+    /// Light and dark by a rule.
+    fn painted(side: usize, is_dark: impl Fn(usize, usize) -> bool) -> Vec<u8> {
+        let pixels: Vec<u8> =
+            (0..side * side).map(|at| if is_dark(at % side, at / side) { 0 } else { 255 }).collect();
+        picture::grey_png(side, &pixels).expect("drawn")
+    }
+
+    #[test]
+    fn a_picture_made_to_be_searched_for_ever_is_refused() {
+        // Finder patterns side by side: among every three of them there might be a code.
+        let finder = |x: usize, y: usize| {
+            let ring = x.abs_diff(3).max(y.abs_diff(3));
+            x < 7 && y < 7 && ring != 2
+        };
+        let tiled = painted(1_024, |x, y| finder(x % 8, y % 8));
+        assert_eq!(Qr::from_png(tiled), Err(UnreadableQr::NoCode));
+        let noise = painted(700, |x, y| (x * 7_919 + y * 104_729 + x * y * 31) % 97 < 48);
+        assert_eq!(Qr::from_png(noise), Err(UnreadableQr::NoCode));
+        let wide = painted(2_049, |_, _| false);
+        assert_eq!(Qr::from_png(wide), Err(UnreadableQr::Picture));
+    }
+
+    #[test]
+    fn a_code_of_any_size_has_few_enough_finder_patterns_to_be_read() {
+        for length in [1, 40, 237, 800] {
+            let code: String = (0..length).map(|at| char::from(b'!' + (at * at * 7 % 90) as u8)).collect();
+            let drawn = Qr::from_code(&code).expect("fits");
+            assert_eq!(Qr::from_png(drawn.png().clone()), Ok(drawn), "{length}");
+        }
     }
 
     proptest::proptest! {

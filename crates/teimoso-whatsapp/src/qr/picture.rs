@@ -1,4 +1,5 @@
-//! PNG in and out: draws modules, and finds the code in a picture; absent: any other format.
+//! PNG in and out: draws modules, and finds the code in a picture; absent: any other format, and photographs: what is
+//! darker than the mean of the brightest and the darkest pixel is dark.
 
 use std::io::Cursor;
 
@@ -7,15 +8,20 @@ use rqrr::PreparedImage;
 
 use super::UnreadableQr;
 use super::draw::Modules;
+use super::finders::finder_patterns;
 
 /// How many pixels wide a module is drawn.
 const SCALE: usize = 8;
 
-/// The longest side of a picture that is read, in pixels.
-const SIDE_MAX: u32 = 4_096;
+/// The longest side of a picture that is read, in pixels. The largest code there is has 185 modules with its margin.
+const SIDE_MAX: u32 = 2_048;
+
+/// How many finder patterns a picture of one code may seem to have: it has three, and its data may look like some more.
+/// The search for the code takes time with their cube.
+const FINDERS_MAX: usize = 8;
 
 /// The most memory that reading a picture may take, in bytes.
-const MEMORY_MAX: usize = 128 << 20;
+const MEMORY_MAX: usize = 32 << 20;
 
 /// A grey PNG of the modules.
 pub(super) fn write(modules: &Modules) -> Result<Vec<u8>, UnreadableQr> {
@@ -23,12 +29,17 @@ pub(super) fn write(modules: &Modules) -> Result<Vec<u8>, UnreadableQr> {
     let pixels: Vec<u8> = (0..side * side)
         .map(|index| if modules.is_dark(index % side / SCALE, index / side / SCALE) { 0 } else { 255 })
         .collect();
+    grey_png(side, &pixels)
+}
+
+/// A square picture of these pixels.
+pub(super) fn grey_png(side: usize, pixels: &[u8]) -> Result<Vec<u8>, UnreadableQr> {
     let mut png = Vec::new();
     let side = u32::try_from(side).map_err(|_| UnreadableQr::Code)?;
     let mut encoder = Encoder::new(&mut png, side, side);
     encoder.set_color(ColorType::Grayscale);
     encoder.set_depth(BitDepth::Eight);
-    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(&pixels));
+    let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
     written.map_err(|_| UnreadableQr::Code)?;
     Ok(png)
 }
@@ -36,11 +47,22 @@ pub(super) fn write(modules: &Modules) -> Result<Vec<u8>, UnreadableQr> {
 /// The text of the one code in a PNG.
 pub(super) fn read(png: &[u8]) -> Result<String, UnreadableQr> {
     let (width, height, grey) = grey(png).ok_or(UnreadableQr::Picture)?;
-    let mut image = PreparedImage::prepare_from_greyscale(width, height, |x, y| grey[y * width + x]);
+    let dark = dark(&grey);
+    if finder_patterns(&dark, width) > FINDERS_MAX {
+        return Err(UnreadableQr::NoCode);
+    }
+    let mut image = PreparedImage::prepare_from_bitmap(width, height, |x, y| dark[y * width + x]);
     let grids = image.detect_grids();
     let [grid] = grids.as_slice() else { return Err(UnreadableQr::NoCode) };
     let (_, text) = grid.decode().map_err(|_| UnreadableQr::NoCode)?;
     Ok(text)
+}
+
+/// Which pixels are dark.
+fn dark(grey: &[u8]) -> Vec<bool> {
+    let (darkest, brightest) = (grey.iter().min().copied(), grey.iter().max().copied());
+    let mean = darkest.unwrap_or_default().midpoint(brightest.unwrap_or_default());
+    grey.iter().map(|pixel| *pixel < mean).collect()
 }
 
 /// Width, height and the brightness of every pixel; what is transparent is light.

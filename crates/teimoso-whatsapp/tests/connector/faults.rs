@@ -19,8 +19,14 @@ fn fault() -> impl Strategy<Value = Fault> {
             None => reply,
         })
     });
+    let late = prop::sample::select(vec![400_u16, 409, 422])
+        .prop_map(|status| Fault::Answer(Reply::json(status, r#"{"error":"Timed Out"}"#)));
+    let stranger = prop::sample::select(vec!["{}", r#"{"status":500}"#, r#"{"message":"Welcome"}"#])
+        .prop_map(|body| Fault::Answer(Reply::json(200, body)));
     prop_oneof![
         2 => Just(Fault::None),
+        2 => late,
+        2 => stranger,
         6 => answer,
         2 => Just(Fault::Close),
         2 => Just(Fault::Reset),

@@ -25,6 +25,10 @@ async fn answers_that_no_provider_documents_are_read_by_their_status_and_never_a
         (Reply::json(200, r#"{"error":"x"}"#), "unknown unclear"),
         (Reply::json(200, ""), "unknown unclear"),
         (Reply::json(204, ""), "unknown unclear"),
+        (Reply::json(200, "{}"), "unknown unclear"),
+        (Reply::json(200, r#"{"status":500,"message":"x"}"#), "unknown unclear"),
+        (Reply::json(400, r#"{"message":"Request timed out"}"#), "unknown unclear"),
+        (Reply::json(422, r#"{"error":"timeout of 30000ms exceeded"}"#), "unknown unclear"),
         (Reply::json(301, "").with("location", "http://127.0.0.1:9/"), "unknown unclear"),
         (Reply::json(308, "").with("location", "http://127.0.0.1:9/"), "unknown unclear"),
         (Reply::json(408, "{}"), "unknown unclear"),
@@ -225,6 +229,24 @@ async fn what_is_sent_is_not_looked_up() {
     let reconcile = SendOptions { reconcile: true, ..SendOptions::default() };
     assert_eq!(connector.send_text(&text(), &reconcile).await.name(), "sent");
     assert_eq!(double.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_made_once_never_runs_out_of_attempts() {
+    for name in names() {
+        let double = Double::of(name);
+        let (connector, _) = connector(&double);
+        // By whatever method, for some of these are GETs.
+        double.fail([Fault::Answer(Reply::json(503, "{}")), Fault::Answer(Reply::json(503, "{}"))]);
+        let connected = connector.connect(Repeat::Never).await.unwrap_err();
+        let logged_out = connector.logout(Repeat::Never).await.unwrap_err();
+        for error in [connected, logged_out] {
+            assert_eq!((error.attempts(), error.is_exhausted()), (1, false), "{name}: {error}");
+        }
+        double.fail(vec![Fault::Answer(Reply::json(503, "{}")); 4]);
+        let marked = connector.connect(Repeat::Idempotent).await.unwrap_err();
+        assert_eq!((marked.attempts(), marked.is_exhausted()), (4, true), "{name}: {marked}");
+    }
 }
 
 #[tokio::test]

@@ -76,6 +76,11 @@ pub struct NumberedArgs {
     #[arg(value_name = "OWNER/REPO")]
     pub repo: RepoName,
     /// The number
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = number)]
     pub number: NonZeroU64,
+}
+
+/// The number of an issue or a pull request, as people write it: `7` or `#7`.
+fn number(text: &str) -> Result<NonZeroU64, &'static str> {
+    text.strip_prefix('#').unwrap_or(text).parse().map_err(|_| "it must be a number from 1 on, such as 7")
 }

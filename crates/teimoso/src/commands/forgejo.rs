@@ -9,17 +9,18 @@ mod events;
 mod issue;
 mod protection;
 mod pull;
+mod watch;
 
 use std::future::Future;
 
-use teimoso_forgejo::{Error, RepoName};
+use teimoso_forgejo::{Error, NextStep, RepoName};
 
 use super::Context;
 use super::signals::Signals;
 use crate::args::ForgejoArgs;
 use crate::args::forgejo::{ForgejoCommand, IssueCommand, ProtectionCommand, PullCommand};
 use crate::exit::{CliError, Exit};
-use crate::messages::{Forgejo, ForgejoWord, Message, printable};
+use crate::messages::{Forgejo, ForgejoWord, Language, Message, next_step, printable};
 
 /// Runs one of the commands.
 ///
@@ -61,8 +62,10 @@ fn say(context: Context, about: &str, word: ForgejoWord<'_>) {
 fn failed(error: &Error) -> CliError {
     let code = if error.is_unauthorized() { Exit::AUTHENTICATION } else { Exit::FAILURE };
     let next_step = match error.next_step() {
-        None if error.may_have_taken_effect() => Some("it does no harm to repeat the command"),
-        next_step => next_step,
+        None | Some(NextStep::Later) if error.may_have_taken_effect() => {
+            Some("it does no harm to repeat the command")
+        }
+        step => step.map(|step| next_step(step, Language::English)),
     };
     let failed = CliError::new(code, printable(&error.to_string()));
     match next_step {

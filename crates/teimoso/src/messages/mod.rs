@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::sink::route::Answer;
 
-pub use forgejo::{Forgejo, ForgejoWord};
+pub use forgejo::{Forgejo, ForgejoWord, next_step};
 pub use request::{FailedAttempt, Interrupted, LastWord, Requesting};
 pub use store::{Diagnosing, Moving};
 pub use whatsapp::Whatsapp;

@@ -42,7 +42,8 @@ fn s1_13_a_transition_that_fails_is_exit_1() {
     assert_eq!((unknown.code, unknown.stderr.as_str()), (1, line));
     forge.fail("POST", "/labels", 2, 9, Fault::empty(403));
     let refused = forgejo(&forge, "issue transition acme/site 3 done");
-    let line = "teimoso: POST /repos/acme/site/issues/3/labels: HTTP 403: the server gives no reason\n";
+    let line = "teimoso: POST /repos/acme/site/issues/3/labels: HTTP 403: the server gives no reason\n  look at the \
+                scopes of the token, and at what its user may do\n";
     assert_eq!((refused.code, refused.stderr.as_str()), (1, line));
 }
 

@@ -1,7 +1,7 @@
 //! `pr view`, `pr checks`, `pr ready`, and branch protection.
 
 use serde_json::{Value, json};
-use teimoso_forgejo::testkit::Forge;
+use teimoso_forgejo::testkit::{Fault, Forge};
 
 use crate::{forgejo, green};
 
@@ -25,7 +25,15 @@ fn an_unknown_field_is_a_usage_error_before_anything_is_asked() {
     let forge = green();
     let ended = forgejo(&forge, "pr view acme/site 7 --json colour");
     assert_eq!((ended.code, forge.asked().len()), (2, 0));
-    assert!(ended.stderr.starts_with("teimoso: there is no field `colour`; the fields are number,title,"));
+    assert!(
+        ended.stderr.contains("there is no field `colour`; the fields are number,title,"),
+        "{}",
+        ended.stderr
+    );
+    let swallowed = forgejo(&forge, "pr view --json acme/site 7");
+    assert_eq!((swallowed.code, forge.asked().len()), (2, 0));
+    let field = "there is no field `acme/site`; the fields are number,title,";
+    assert!(swallowed.stderr.contains(field), "{}", swallowed.stderr);
 }
 
 #[test]
@@ -47,6 +55,45 @@ fn checks_exit_as_those_of_gh_do() {
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["verdict"].clone())
         .collect();
     assert_eq!((failed.code, verdicts), (1, vec![json!("green"), json!("failed"), json!("pending")]));
+}
+
+#[test]
+fn checks_are_watched_until_none_is_pending() {
+    let forge = Forge::start();
+    forge.change(|state| {
+        state.report("build", "failure");
+        state.report("test", "pending");
+    });
+    forge.at("GET", "/status", 3, |state| state.report("test", "success"));
+    forge.fail("GET", "/pulls/7", 2, 1, Fault::Says(200, &[], "<title>Log in</title>".to_owned()));
+    let ended = forgejo(&forge, "pr checks acme/site 7 --watch --poll 1ms");
+    let lines = "acme/site#7: 0 of 2 checks green, 1 pending\nacme/site#7: could not look, the wait goes on: GET \
+                 /repos/acme/site/pulls/7: HTTP 200, but the answer is a web page (Log in)\n";
+    assert_eq!((ended.code, ended.stderr.as_str()), (1, lines));
+    assert_eq!(ended.stdout.lines().nth(2), Some("green    success  test"));
+    assert_eq!(forge.count("GET", "/status"), 3);
+}
+
+#[test]
+fn what_is_pending_when_the_watch_is_over_is_exit_8() {
+    let forge = Forge::start();
+    forge.change(|state| state.report("test", "pending"));
+    let ended = forgejo(&forge, "pr checks acme/site 7 --watch --poll 1ms --timeout 20ms");
+    let table = "VERDICT  STATE    CHECK  DESCRIPTION\npending  pending  test\n";
+    assert_eq!((ended.code, ended.stdout.as_str()), (8, table));
+    assert!(forge.count("GET", "/status") > 1);
+    let alone = forgejo(&forge, "pr checks acme/site 7 --timeout 1h");
+    assert_eq!(alone.code, 2, "without --watch there is nothing that takes time");
+}
+
+#[test]
+fn a_pull_request_that_is_closed_is_not_retitled() {
+    let forge = green();
+    forge.change(|state| state.pull().open = false);
+    let ended = forgejo(&forge, "pr ready acme/site 7 --undo");
+    let lines =
+        "teimoso: acme/site#7 is closed, and stays as it is\n  open it again first, if it is not merged\n";
+    assert_eq!((ended.code, ended.stderr.as_str(), forge.executed().len()), (1, lines, 0));
 }
 
 #[test]

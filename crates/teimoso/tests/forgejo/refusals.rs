@@ -22,6 +22,10 @@ fn s1_9_without_a_token_nothing_is_sent_and_the_exit_is_4() {
     let broken =
         ended(command(&forge, VIEW).env("TEIMOSO_FORGEJO_TOKEN", "s3 cret").output().expect("it runs"));
     assert_eq!((broken.code, broken.stderr.contains("s3")), (4, false));
+    let unread = forgejo(&forge, &format!("{VIEW} --token-file /nowhere/token"));
+    let next = "\n  put it into TEIMOSO_FORGEJO_TOKEN, or into a file given with --token-file\n";
+    assert_eq!((unread.code, unread.stderr.ends_with(next)), (4, true), "{}", unread.stderr);
+    assert!(unread.stderr.starts_with("teimoso: cannot read /nowhere/token: "), "{}", unread.stderr);
     assert_eq!(forge.asked().len(), 0);
 }
 
@@ -47,7 +51,8 @@ fn a_rejected_token_is_exit_4_and_a_missing_right_exit_1() {
     assert_eq!((rejected.code, rejected.stderr.as_str()), (4, lines));
     forge.fail("GET", "/pulls/7", 2, 9, Fault::message(403, "token scope is limited to public repos"));
     let lacking = forgejo(&forge, VIEW);
-    let line = "teimoso: GET /repos/acme/site/pulls/7: HTTP 403: token scope is limited to public repos\n";
+    let line = "teimoso: GET /repos/acme/site/pulls/7: HTTP 403: token scope is limited to public repos\n  look at the \
+                scopes of the token, and at what its user may do\n";
     assert_eq!((lacking.code, lacking.stderr.as_str(), forge.count("GET", "/pulls/7")), (1, line, 2));
 }
 
@@ -58,6 +63,44 @@ fn what_is_not_there_says_both_things_that_it_may_mean() {
     let lines = "teimoso: GET /repos/acme/site/pulls/99: HTTP 404: not found, or the token lacks access (The target \
                  couldn't be found.)\n  look at the spelling, and whether the token may see the repository\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (1, lines));
+}
+
+#[test]
+fn a_redirect_that_is_not_followed_says_why_and_what_to_do() {
+    let follow = "address of the server is right, and whether it is up";
+    type Headers = &'static [(&'static str, &'static str)];
+    let rows: [(Headers, &str, &str); 2] = [
+        (
+            &[("location", "http://127.0.0.1:9/")],
+            "it leads to http://127.0.0.1:9, where the token must not go",
+            "give the address that it leads to",
+        ),
+        (&[("location", "/user/login")], "it leads to another page of the server, not to an answer", follow),
+    ];
+    for (headers, why, next) in rows {
+        let forge = green();
+        forge.fail("GET", "/pulls/7", 1, 9, Fault::Says(302, headers, String::new()));
+        for words in [VIEW, "pr automerge acme/site 7"] {
+            let ended = forgejo(&forge, words);
+            let told = ended.stderr.contains(why) && ended.stderr.contains(next);
+            assert_eq!((ended.code, told), (1, true), "{}", ended.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_number_may_have_its_mark() {
+    let forge = green();
+    assert_eq!(forgejo(&forge, "pr view acme/site #7 --json number").stdout, "{\"number\":7}\n");
+}
+
+#[test]
+fn nobody_there_is_told_with_what_to_look_at() {
+    let forge = green();
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let ended = forgejo(&forge, &format!("{VIEW} --server http://{nobody}"));
+    let next = "\n  look whether the address of the server is right, and whether it is up\n";
+    assert_eq!((ended.code, ended.stderr.ends_with(next)), (1, true), "{}", ended.stderr);
 }
 
 #[test]
@@ -73,6 +116,9 @@ fn arguments_that_make_no_sense_are_usage_errors() {
         "pr automerge acme/site 7 --ignore *",
         "issue claim acme/site 3 --as a--b",
         "issue transition acme/site 3 x --scope a,b",
+        "issue transition acme/site 3 ",
+        "issue transition acme/site 3 status/x",
+        "issue claim acme/site #0",
         "protection apply acme/site",
     ] {
         assert_eq!(forgejo(&forge, words).code, 2, "{words}");

@@ -55,6 +55,13 @@ fn a_qr_code_is_drawn_in_blocks_or_written_as_a_picture_that_is_its_owners_alone
         Ok(CODE.to_owned())
     );
     assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("changed");
+    assert_eq!(whatsapp(&double, &["qr", "--out", &path]).code, 0);
+    let mode = fs::metadata(&file).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "a file that was there is its owner's alone too");
+    let refused = whatsapp(&double, &["qr", "--out", &directory.path().display().to_string()]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.ends_with("\n  name another file with --out\n"), "{}", refused.stderr);
     let both = object(&whatsapp(&double, &["qr", "--json"]));
     assert_eq!((&both["code"], &both["provider"]), (&json!(CODE), &json!("quepasa")));
 }
@@ -71,6 +78,38 @@ fn no_code_yet_and_none_needed_are_told_apart() {
     double.fail([Fault::Answer(Reply::json(400, r#"{"error":"session already logged in"}"#))]);
     let ended = whatsapp(&double, &["qr", "--json"]);
     assert_eq!((ended.code, &object(&ended)["error"]["kind"]), (1, &json!("already_connected")));
+}
+
+#[test]
+fn an_answer_that_says_nothing_is_told_with_what_to_look_at() {
+    let html = Reply {
+        status: 200,
+        headers: vec![("content-type".to_owned(), "text/html".to_owned())],
+        body: b"<html>".to_vec(),
+    };
+    let elsewhere = Reply::json(308, "").with("location", "http://127.0.0.1:9/");
+    let cases = [
+        (html, "the answer could not be understood; is the address that of the provider? (HTTP 200)"),
+        (elsewhere, "it sends elsewhere, where nothing follows it; look at the address (HTTP 308)"),
+        (Reply::json(500, "{}"), "the provider failed; try again later (HTTP 500)"),
+    ];
+    let double = Double::of("whapi");
+    for (reply, words) in cases {
+        double.fail([Fault::Answer(reply)]);
+        let ended = whatsapp(&double, &["status"]);
+        assert_eq!((ended.code, ended.stderr), (1, format!("whapi: {words}\n")));
+    }
+    assert_eq!(double.asked().len(), 3, "the one that it was sent to was asked nothing");
+}
+
+#[test]
+fn a_write_that_is_made_once_ends_alike_by_whatever_method() {
+    for name in ["quepasa", "z-api", "waha"] {
+        let double = Double::of(name);
+        double.fail([Fault::Answer(Reply::json(429, "{}"))]);
+        let ended = whatsapp(&double, &["connect"]);
+        assert_eq!((ended.code, double.asked().len()), (1, 1), "{name}: {}", ended.stderr);
+    }
 }
 
 #[test]

@@ -34,11 +34,25 @@ fn s1_9_without_a_token_nothing_is_sent_and_the_code_is_4() {
 }
 
 #[test]
+fn a_token_file_that_is_no_text_is_not_taken_for_an_empty_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("token");
+    std::fs::write(&file, [0xff, 0xfe, b'x']).expect("written");
+    let path = file.display().to_string();
+    let double = Double::of("waha");
+    let ended = whatsapp(&double, &["status", "--token-file", &path]);
+    let sentence = format!("teimoso: the token is not one word of visible ASCII\n  look into {path}\n");
+    assert_eq!((ended.code, ended.stderr), (4, sentence));
+    assert_eq!(double.asked(), []);
+}
+
+#[test]
 fn a_token_that_is_rejected_ends_with_4() {
     let double = Double::of("wuzapi");
     let mut sending = command(&double, &["send-text", "--to", NUMBER, "--text", "x"]);
     let ended = ended(sending.env("TEIMOSO_WHATSAPP_TOKEN", "an0ther").output().expect("the binary runs"));
-    let line = "wuzapi: not sent: the token was not accepted (HTTP 401: unauthorized)\n";
+    let line = "wuzapi: not sent: the token was not accepted; look at TEIMOSO_WHATSAPP_TOKEN or its file (HTTP 401: \
+                unauthorized)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (4, line));
 }
 
@@ -70,13 +84,21 @@ fn media_too_large_or_of_unknown_type_is_refused_before_anything_is_sent() {
                     application/pdf\n";
     assert_eq!((unknown.code, unknown.stderr.as_str()), (2, sentence));
     let large = send("big.png", &[]);
-    let sentence = "teimoso: the file has 16777217 bytes; image may have 16777216\n";
+    let sentence = "teimoso: the file has 16777217 bytes; image may have 16777216\n  make it smaller, or send it with \
+                    --as-document, which may have more\n";
     assert_eq!((large.code, large.stderr.as_str()), (2, sentence));
     assert_eq!(send("nota.xyz", &["--media-type", "pdf"]).code, 2);
     assert_eq!(send("nothing.png", &[]).code, 1);
+    std::fs::File::create(path("huge.pdf")).and_then(|file| file.set_len(300 << 20)).expect("written");
+    let sentence = "teimoso: the file has 314572800 bytes; document may have 67108864\n  make it smaller, or send a \
+                    link to it\n";
+    let huge = send("huge.pdf", &[]);
+    assert_eq!((huge.code, huge.stderr.as_str()), (2, sentence));
     assert_eq!(double.asked(), []);
+    let document = send("big.png", &["--as-document"]);
+    assert_eq!((document.code, double.sends().len()), (0, 1), "as it says: {}", document.stderr);
     let named = send("nota.xyz", &["--media-type", "text/plain"]);
-    assert_eq!((named.code, double.sends().len()), (0, 1), "{}", named.stderr);
+    assert_eq!((named.code, double.sends().len()), (0, 2), "{}", named.stderr);
 }
 
 #[test]
@@ -124,6 +146,7 @@ fn an_instance_that_does_not_exist_ends_with_3() {
     let double = Double::of("waha");
     double.fail([Fault::Answer(Reply::json(404, r#"{"message":"Session not found"}"#))]);
     let ended = whatsapp(&double, &["status"]);
-    let line = "waha: there is no such instance (HTTP 404: Session not found)\n";
+    let line = "waha: there is no such instance; look at the address and the instance (HTTP 404: Session not \
+                found)\n";
     assert_eq!((ended.code, ended.stderr.as_str()), (3, line));
 }

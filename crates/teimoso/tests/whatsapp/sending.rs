@@ -81,6 +81,54 @@ fn an_unknown_outcome_says_how_to_find_out() {
     assert_eq!((ended.code, lines), (7, vec![first, &second]));
 }
 
+/// Who reads "not sent" sends again.
+#[test]
+fn a_stdout_that_cannot_be_written_does_not_change_what_is_known_of_the_message() {
+    let double = Double::of("whapi");
+    let cases = [(Fault::None, 0), (Fault::Close, 7), (answer(402, "{}"), 1), (answer(401, "{}"), 4)];
+    for (fault, code) in cases {
+        for full in [true, false] {
+            for json in [true, false] {
+                double.fail([fault.clone()]);
+                let mut sending = command(&double, &[&["send-text"], &TO[..]].concat());
+                if json {
+                    sending.arg("--json");
+                }
+                let stdout = if full { full_disk() } else { nobody() };
+                let ended =
+                    ended(sending.stdout(stdout).stderr(Stdio::piped()).output().expect("the binary runs"));
+                assert_eq!(ended.code, code, "{fault:?} {full} {json}: {}", ended.stderr);
+            }
+        }
+    }
+    double.fail([Fault::Close]);
+    let mut logout = command(&double, &["logout", "--json"]);
+    let ended = ended(logout.stdout(nobody()).stderr(Stdio::piped()).output().expect("the binary runs"));
+    assert_eq!(ended.code, 7, "{}", ended.stderr);
+}
+
+fn full_disk() -> Stdio {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is full").into()
+}
+
+/// A pipe that nobody reads.
+fn nobody() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_says_what_to_look_at() {
+    let (double, other) = (Double::of("evolution"), Double::of("evolution"));
+    double.fail([Fault::Answer(Reply::json(308, "").with("location", &format!("{}/message", other.url())))]);
+    let ended = send_text(&double, &[]);
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    let advice = "  it sends elsewhere, where nothing follows it; look at the address and at the chat";
+    assert_eq!((ended.code, lines.last().copied()), (7, Some(advice)), "{}", ended.stderr);
+    assert_eq!(other.asked(), []);
+}
+
 #[test]
 fn reconcile_finds_what_was_sent() {
     for name in ["waha", "uazapi"] {

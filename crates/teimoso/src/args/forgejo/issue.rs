@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use clap::{Args, Subcommand};
 use teimoso_forgejo::{Claimant, Marker, RepoName, Scope};
 
-use super::{ForgeArgs, NumberedArgs};
+use super::{ForgeArgs, NumberedArgs, number};
 use crate::args::OutputArgs;
 
 const EXAMPLES: &str = "\
@@ -82,6 +82,14 @@ pub struct ScopeArgs {
     pub scope: Scope,
 }
 
+/// A status: one word behind the last slash of a label.
+fn status(text: &str) -> Result<String, &'static str> {
+    match !text.is_empty() && !text.contains(['/', ',']) && !text.contains(char::is_control) {
+        true => Ok(text.to_owned()),
+        false => Err("a status is what stands behind the last slash of its label, such as ready"),
+    }
+}
+
 /// Move an issue to a status.
 #[derive(Debug, Clone, Args)]
 pub struct TransitionArgs {
@@ -89,7 +97,7 @@ pub struct TransitionArgs {
     #[command(flatten)]
     pub which: NumberedArgs,
     /// The status: what stands behind the slash of the label
-    #[arg(value_name = "STATUS")]
+    #[arg(value_name = "STATUS", value_parser = status)]
     pub status: String,
     /// Which labels.
     #[command(flatten)]
@@ -109,7 +117,7 @@ pub struct ClaimArgs {
     #[arg(long = "as", value_name = "NAME")]
     pub claimant: Option<Claimant>,
     /// The status of what is claimed
-    #[arg(long, value_name = "STATUS", default_value = "in-progress")]
+    #[arg(long, value_name = "STATUS", default_value = "in-progress", value_parser = status)]
     pub status: String,
     /// Assign it, too
     #[arg(long, value_name = "LOGIN")]
@@ -129,7 +137,7 @@ pub struct ReadyIssueArgs {
     #[command(flatten)]
     pub which: NumberedArgs,
     /// The status of what can be claimed
-    #[arg(long, value_name = "STATUS", default_value = "ready")]
+    #[arg(long, value_name = "STATUS", default_value = "ready", value_parser = status)]
     pub status: String,
     /// Which labels.
     #[command(flatten)]
@@ -146,7 +154,7 @@ pub struct IssueStatusArgs {
     #[arg(value_name = "OWNER/REPO")]
     pub repo: RepoName,
     /// The number; without it, all that are open
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = number)]
     pub number: Option<NonZeroU64>,
     /// Show at most so many
     #[arg(long, value_name = "N", default_value = "200")]

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use teimoso_forgejo::{ContextPattern, MergeMethod};
+use serde_json::Map;
+use teimoso_forgejo::{ContextPattern, MergeMethod, PULL_FIELDS, UnknownField, select};
 
 use super::{ForgeArgs, NumberedArgs};
 use crate::args::OutputArgs;
@@ -53,11 +54,17 @@ pub struct ViewArgs {
     #[command(flatten)]
     pub which: NumberedArgs,
     /// Print one JSON object, of these fields, separated by commas; without them, of all
-    #[arg(long, value_name = "FIELDS", num_args = 0..=1, value_delimiter = ',')]
+    #[arg(long, value_name = "FIELDS", num_args = 0..=1, value_delimiter = ',', value_parser = field)]
     pub json: Option<Vec<String>>,
     /// Where.
     #[command(flatten)]
     pub forge: ForgeArgs,
+}
+
+/// The name of a field that there is.
+fn field(text: &str) -> Result<String, UnknownField> {
+    let name = text.to_owned();
+    select(Map::new(), std::slice::from_ref(&name), &PULL_FIELDS).map(|_| name)
 }
 
 /// Show how the checks of a pull request stand.
@@ -69,6 +76,17 @@ pub struct ChecksArgs {
     /// Leave out the checks of this name, where * stands for anything; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub ignore: Vec<ContextPattern>,
+    /// Look again until none of them is pending; a look that fails costs one poll
+    #[arg(long)]
+    pub watch: bool,
+    /// The wait between two looks
+    #[arg(long, visible_alias = "interval", value_name = "TIME", default_value = "15s", requires = "watch")]
+    #[arg(value_parser = units::positive_duration)]
+    pub poll: Duration,
+    /// How long to watch; what is pending then is exit 8
+    #[arg(long, value_name = "TIME", default_value = "45m", requires = "watch")]
+    #[arg(value_parser = units::positive_duration)]
+    pub timeout: Duration,
     /// Where.
     #[command(flatten)]
     pub forge: ForgeArgs,

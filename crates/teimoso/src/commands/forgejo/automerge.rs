@@ -133,7 +133,7 @@ fn exit(outcome: &Outcome) -> Exit {
         | Outcome::MergedUnseen
         | Outcome::WouldMerge { .. }
         | Outcome::WouldWait(_) => Exit::OK,
-        Outcome::TimedOut(_) => Exit::EXHAUSTED,
+        Outcome::TimedOut { .. } => Exit::EXHAUSTED,
         Outcome::Unknown { .. } => Exit::UNKNOWN_OUTCOME,
         Outcome::Blocked { unauthorized: true, .. } => Exit::AUTHENTICATION,
         Outcome::Blocked { .. }

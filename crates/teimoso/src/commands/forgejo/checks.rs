@@ -1,12 +1,12 @@
 //! `teimoso forgejo pr checks`: how the checks of a pull request stand, with the exit codes of `gh pr checks`.
-//! Deliberately absent: waiting for them.
+//! Deliberately absent: waiting for them, which is `watch`'s.
 
 use serde_json::json;
 use teimoso_forgejo::{Check, Checks, Verdict};
 
 use super::super::Context;
 use super::connect::client;
-use super::{about, failed, say};
+use super::{about, failed, say, watch};
 use crate::args::forgejo::ChecksArgs;
 use crate::exit::{CliError, Exit};
 use crate::messages::ForgejoWord;
@@ -17,11 +17,13 @@ use crate::output::table::{Cell, Table};
 /// # Errors
 /// No address, no token, or a request that did not succeed.
 pub(super) async fn run(args: ChecksArgs, context: Context) -> Result<Exit, CliError> {
-    let (repo, number) = (&args.which.repo, args.which.number.get());
-    let client = client(&args.forge, context)?;
-    let pull = client.pull(repo, number).await.map_err(|error| failed(&error))?;
-    let checks = client.checks(repo, &pull.head.sha).await.map_err(|error| failed(&error))?;
-    let checks = checks.without(&args.ignore);
+    let checks = match args.watch {
+        true => watch::settled(&args, context).await?,
+        false => {
+            let client = client(&args.forge, context)?;
+            watch::look(&client, &args).await.map_err(|error| failed(&error))?
+        }
+    };
     let text = if args.output.json { lines(&checks) } else { table(&checks) };
     context.output.data(&text)?;
     Ok(match checks.verdict() {
@@ -29,7 +31,7 @@ pub(super) async fn run(args: ChecksArgs, context: Context) -> Result<Exit, CliE
         Verdict::Pending => Exit::PENDING,
         Verdict::Failed => Exit::FAILURE,
         Verdict::None => {
-            say(context, &about(repo, number), ForgejoWord::NoChecks);
+            say(context, &about(&args.which.repo, args.which.number.get()), ForgejoWord::NoChecks);
             Exit::FAILURE
         }
     })

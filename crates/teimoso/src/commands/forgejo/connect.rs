@@ -53,13 +53,19 @@ fn server(args: &ForgeArgs) -> Result<Server, CliError> {
 fn token(args: &ForgeArgs) -> Result<Token, CliError> {
     let text = match &args.token_file {
         // What is no text is no token either, and is refused as one.
-        Some(path) => String::from_utf8_lossy(&read_file(path)?).into_owned(),
+        Some(path) => {
+            let bytes = read_file(path).map_err(|unread| no_token(unread.sentence))?;
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
         None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
     };
-    Token::new(&text).map_err(|invalid| {
-        CliError::new(Exit::AUTHENTICATION, invalid.to_string())
-            .with_next_step(format!("put it into {TOKEN_VARIABLE}, or into a file given with --token-file"))
-    })
+    Token::new(&text).map_err(|invalid| no_token(invalid.to_string()))
+}
+
+/// Nothing is sent without a token, for whatever reason there is none (S1.9).
+fn no_token(sentence: String) -> CliError {
+    CliError::new(Exit::AUTHENTICATION, sentence)
+        .with_next_step(format!("put it into {TOKEN_VARIABLE}, or into a file given with --token-file"))
 }
 
 fn retry(event: &RetryEvent, live: &Live) {

@@ -17,7 +17,7 @@ use crate::messages::{ForgejoWord, printable};
 /// No address, no token, an unknown label, or a request that did not succeed.
 pub(super) async fn run(args: CreateIssueArgs, context: Context) -> Result<Exit, CliError> {
     if args.title.trim().is_empty() {
-        return Err(CliError::usage("an issue needs a title"));
+        return Err(CliError::usage("an issue needs a title").with_next_step("give it with --title"));
     }
     let body = body(&args.body)?;
     let client = client(&args.forge, context)?;

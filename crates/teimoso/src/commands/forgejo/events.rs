@@ -49,13 +49,13 @@ pub(super) fn ended(outcome: &Outcome, elapsed: Duration, exit: Exit) -> Value {
         Outcome::Draft => json!({"outcome": "draft"}),
         Outcome::Conflict(reason) => json!({"outcome": "conflict", "reason": reason}),
         Outcome::NotMergeable(reason) => json!({"outcome": "not_mergeable", "reason": reason}),
-        Outcome::Blocked { unauthorized, reason } => {
+        Outcome::Blocked { unauthorized, reason, .. } => {
             let outcome = if *unauthorized { "unauthorized" } else { "blocked" };
             json!({"outcome": outcome, "reason": reason})
         }
-        Outcome::TimedOut(standing) => {
-            json!({"outcome": "timed_out", "for": name(*standing), "checks": counts(*standing)})
-        }
+        Outcome::TimedOut { standing, trouble } => json!({
+            "outcome": "timed_out", "for": name(*standing), "checks": counts(*standing), "reason": trouble,
+        }),
         Outcome::Unknown { reason } => json!({"outcome": "unknown", "reason": reason}),
     };
     event["event"] = "ended".into();

@@ -23,7 +23,10 @@ pub(super) async fn view(args: ViewProtectionArgs, context: Context) -> Result<E
         None => client.protections(&args.repo).await.map_err(|error| failed(&error))?,
         Some(name) => {
             let rule = client.protection(&args.repo, name).await.map_err(|error| failed(&error))?;
-            let none = || CliError::failure(format!("{} has no rule `{}`", args.repo, printable(name)));
+            let none = || {
+                CliError::failure(format!("{} has no rule `{}`", args.repo, printable(name)))
+                    .with_next_step("leave the name away, to see those that there are")
+            };
             vec![rule.ok_or_else(none)?]
         }
     };

@@ -13,18 +13,15 @@ use crate::messages::{ForgejoWord, printable};
 /// Prints a pull request.
 ///
 /// # Errors
-/// No address, no token, an unknown field, or a request that did not succeed.
+/// No address, no token, or a request that did not succeed.
 pub(super) async fn view(args: ViewArgs, context: Context) -> Result<Exit, CliError> {
     let repo = &args.which.repo;
     let names = args.json.clone().unwrap_or_default();
-    let known =
-        |fields| select(fields, &names, &PULL_FIELDS).map_err(|error| CliError::usage(error.to_string()));
-    // An unknown field is found before anything is asked.
-    known(Map::new())?;
     let client = client(&args.forge, context)?;
     let pull = client.pull(repo, args.which.number.get()).await.map_err(|error| failed(&error))?;
     let checks = client.checks(repo, &pull.head.sha).await.map_err(|error| failed(&error))?;
-    let fields = known(pull_fields(&pull, &checks))?;
+    let fields = select(pull_fields(&pull, &checks), &names, &PULL_FIELDS)
+        .map_err(|error| CliError::usage(error.to_string()))?;
     let text = match args.json {
         Some(_) => format!("{}\n", Value::Object(fields)),
         None => words(&fields),
@@ -71,7 +68,7 @@ fn words(fields: &Map<String, Value>) -> String {
 /// Takes the mark of a draft out of a title, or puts it there.
 ///
 /// # Errors
-/// No address, no token, a mark that is not known, or a request that did not succeed.
+/// No address, no token, a pull request that is closed, a mark that is not known, or a request that did not succeed.
 pub(super) async fn ready(args: ReadyArgs, context: Context) -> Result<Exit, CliError> {
     let (repo, number) = (&args.which.repo, args.which.number.get());
     let ready = !args.undo;
@@ -81,6 +78,10 @@ pub(super) async fn ready(args: ReadyArgs, context: Context) -> Result<Exit, Cli
     if pull.draft != ready {
         say(context, &about, ForgejoWord::Ready { already: true, ready });
         return Ok(Exit::OK);
+    }
+    if pull.state == "closed" {
+        return Err(CliError::failure(format!("{about} is closed, and stays as it is"))
+            .with_next_step("open it again first, if it is not merged"));
     }
     let title = if ready {
         ready_title(&pull.title).map(str::to_owned)

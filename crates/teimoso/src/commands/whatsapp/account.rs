@@ -59,7 +59,8 @@ pub(super) fn repeat(idempotent: bool) -> Repeat {
 /// A token from a file, else from a variable; a variable that is empty holds none.
 fn secret(file: Option<&Path>, variable: &str) -> Result<Option<Secret>, CliError> {
     let text = match file {
-        Some(path) => String::from_utf8(read_file(path)?).unwrap_or_default(),
+        // What is no text is no token either, and is refused as one.
+        Some(path) => String::from_utf8_lossy(&read_file(path)?).into_owned(),
         None => std::env::var(variable).unwrap_or_default(),
     };
     match Secret::new(&text) {

@@ -18,7 +18,7 @@ pub(super) async fn run(args: &ConnectArgs, context: Context) -> Result<Exit, Cl
     let as_json = args.account.output.json;
     let connection = match connector.connect(account::repeat(args.idempotent)).await {
         Ok(connection) => connection,
-        Err(error) => return report::failed(&error, as_json, context),
+        Err(error) => return Ok(report::failed(&error, as_json, context)),
     };
     if as_json {
         let mut object = report::status_json(&args.account.provider, Operation::Connect, &connection.status);

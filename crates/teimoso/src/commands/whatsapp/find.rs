@@ -19,7 +19,7 @@ pub(super) async fn run(args: &FindArgs, context: Context) -> Result<Exit, CliEr
     let as_json = args.account.output.json;
     let found = match connector.find(&args.id).await {
         Ok(found) => found,
-        Err(error) => return report::failed(&error, as_json, context),
+        Err(error) => return Ok(report::failed(&error, as_json, context)),
     };
     if as_json {
         let object = json!({

@@ -17,7 +17,7 @@ pub(super) async fn run(args: &LogoutArgs, context: Context) -> Result<Exit, Cli
     let connector = account::connector(&args.account, context)?;
     let as_json = args.account.output.json;
     if let Err(error) = connector.logout(account::repeat(args.idempotent)).await {
-        return report::failed(&error, as_json, context);
+        return Ok(report::failed(&error, as_json, context));
     }
     if as_json {
         let provider = &args.account.provider;

@@ -8,11 +8,11 @@ use teimoso_whatsapp::adapter::Declined;
 use teimoso_whatsapp::{Error, ErrorKind, NotSent, Operation, Qr, SendOutcome, Status};
 
 use super::super::Context;
-use crate::exit::{CliError, Exit};
+use crate::exit::Exit;
 use crate::messages::{Message, Whatsapp};
 
 /// Says why an operation has no result, prints it as JSON if that is wanted, and ends as it asks for.
-pub(super) fn failed(error: &Error, as_json: bool, context: Context) -> Result<Exit, CliError> {
+pub(super) fn failed(error: &Error, as_json: bool, context: Context) -> Exit {
     context.output.say(&Message::Whatsapp(Whatsapp::Failed { error }));
     if as_json {
         let object = json!({
@@ -20,9 +20,17 @@ pub(super) fn failed(error: &Error, as_json: bool, context: Context) -> Result<E
             "operation": error.operation().name(),
             "error": error_json(error),
         });
-        context.output.data(&format!("{object}\n"))?;
+        print(&format!("{object}\n"), context);
     }
-    Ok(exit(error))
+    exit(error)
+}
+
+/// Prints what is known of a message, or of a failure. How the process ends tells of those, and so a stdout that nobody
+/// reads, or that is full, does not change it: who reads "not sent" sends again.
+pub(super) fn print(text: &str, context: Context) {
+    if let Err(error) = context.output.data(text) {
+        context.output.report(&error);
+    }
 }
 
 /// The exit code of an operation without a result. The effect counts before everything.

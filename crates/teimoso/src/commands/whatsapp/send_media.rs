@@ -1,6 +1,8 @@
 //! `teimoso whatsapp send-media`. Deliberately absent: files by URL, which the provider would fetch from who knows where.
 
-use teimoso_whatsapp::{CallerId, Media, Operation, Recipient};
+use std::path::Path;
+
+use teimoso_whatsapp::{CallerId, InvalidMessage, Media, MediaKind, Operation, Recipient};
 
 use super::super::Context;
 use super::super::request::input::read_file;
@@ -31,13 +33,26 @@ fn media(args: &SendMediaArgs) -> Result<Media, CliError> {
         Some(media_type) => media_type.as_str(),
         None => media_types::of(&name).ok_or_else(|| unknown_type(&name))?,
     };
-    let mut media = Media::new(to, media_type, &name, read_file(&args.file)?).map_err(unusable)?;
-    if args.as_document {
-        media = media.as_document().map_err(unusable)?;
-    }
+    let kind = if args.as_document { MediaKind::Document } else { MediaKind::of(media_type) };
+    within_bounds(&args.file, kind).map_err(unusable)?;
+    let bytes = read_file(&args.file)?;
+    let media = match args.as_document {
+        true => Media::document(to, media_type, &name, bytes),
+        false => Media::new(to, media_type, &name, bytes),
+    };
+    let media = media.map_err(unusable)?;
     match &args.caption {
         Some(caption) => media.with_caption(caption.text()).map_err(unusable),
         None => Ok(media),
+    }
+}
+
+/// Of a file that is too large, nothing is read. One that is not to be seen, or no file, is for the reader to refuse.
+fn within_bounds(path: &Path, kind: MediaKind) -> Result<(), InvalidMessage> {
+    let size = path.metadata().map_or(0, |file| file.len());
+    match usize::try_from(size).unwrap_or(usize::MAX) {
+        bytes if bytes > kind.bytes_max() => Err(InvalidMessage::LargeMedia { kind, bytes }),
+        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use teimoso_whatsapp::{
-    CallerId, Connector, InvalidMessage, MessageId, Operation, Repeat, SendOptions, SendOutcome,
+    CallerId, Connector, InvalidMessage, MediaKind, MessageId, Operation, Repeat, SendOptions, SendOutcome,
 };
 
 use super::super::Context;
@@ -32,9 +32,19 @@ pub(super) fn unusable(invalid: &InvalidMessage) -> CliError {
     let error = CliError::usage(invalid.to_string());
     match invalid {
         InvalidMessage::Recipient => error.with_next_step("give it with --to, for one person"),
+        InvalidMessage::Id => error.with_next_step("give one with --id, or none"),
+        InvalidMessage::EmptyText => error.with_next_step("give it with --text or --text-file"),
+        InvalidMessage::LongText => error.with_next_step("send it in parts, or as a file"),
+        InvalidMessage::EmptyMedia => error.with_next_step("look at what --file names"),
+        InvalidMessage::LargeMedia { kind: MediaKind::Document, .. } => {
+            error.with_next_step("make it smaller, or send a link to it")
+        }
+        InvalidMessage::LargeMedia { .. } => {
+            error.with_next_step("make it smaller, or send it with --as-document, which may have more")
+        }
         InvalidMessage::MediaType => error.with_next_step("give it with --media-type TYPE"),
         InvalidMessage::CaptionOfAudio => error.with_next_step("leave --caption out"),
-        _ => error,
+        InvalidMessage::FileName => error.with_next_step("send it under another name"),
     }
 }
 
@@ -60,11 +70,11 @@ pub(super) async fn finish(
     context.output.say(&Message::Whatsapp(Whatsapp::Ended { outcome: &outcome, facts }));
     if as_json {
         let object = report::send_json(facts.name, operation, &outcome);
-        context.output.data(&format!("{object}\n"))?;
+        report::print(&format!("{object}\n"), context);
     } else if let SendOutcome::Sent(sent) = &outcome
         && let Some(id) = &sent.id
     {
-        context.output.data(&format!("{}\n", crate::messages::printable(id)))?;
+        report::print(&format!("{}\n", crate::messages::printable(id)), context);
     }
     Ok(report::exit_of_send(&outcome))
 }

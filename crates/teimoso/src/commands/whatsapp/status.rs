@@ -21,6 +21,6 @@ pub(super) async fn run(args: &StatusArgs, context: Context) -> Result<Exit, Cli
             context.output.data(&format!("{object}\n")).map(|()| Exit::OK)
         }
         Ok(status) => context.output.data(&report::status_line(&status)).map(|()| Exit::OK),
-        Err(error) => report::failed(&error, as_json, context),
+        Err(error) => Ok(report::failed(&error, as_json, context)),
     }
 }

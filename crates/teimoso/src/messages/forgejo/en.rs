@@ -1,7 +1,7 @@
 //! The English catalogue of what is said about a Forgejo. Deliberately absent: anything but words.
 
-use teimoso_forgejo::Transition;
 use teimoso_forgejo::automerge::{Note, Outcome, Standing};
+use teimoso_forgejo::{NextStep, Transition};
 
 use super::super::Printable as P;
 use super::{Forgejo, ForgejoWord, short};
@@ -113,16 +113,32 @@ fn ended(outcome: &Outcome) -> String {
         Outcome::NotMergeable(reason) => {
             format!("not merged: a conflict, or the server is still checking: {}", P(reason))
         }
-        Outcome::Blocked { unauthorized, reason } => {
-            let next =
-                if *unauthorized { "\n  make a new token in the settings of your account" } else { "" };
-            format!("not merged: {}{next}", P(reason))
+        Outcome::Blocked { reason, next_step: None, .. } => format!("not merged: {}", P(reason)),
+        Outcome::Blocked { reason, next_step: Some(step), .. } => {
+            format!("not merged: {}\n  {}", P(reason), next_step(*step))
         }
-        Outcome::TimedOut(standing) => format!("not merged, time ran out: {}", standing_words(*standing)),
+        Outcome::TimedOut { standing, trouble: None } => {
+            format!("not merged, time ran out: {}", standing_words(*standing))
+        }
+        Outcome::TimedOut { trouble: Some(trouble), .. } => {
+            format!("not merged, time ran out while nothing could be seen: {}", P(trouble))
+        }
         Outcome::Unknown { reason } => format!(
             "outcome unknown, the order to merge may have been followed: {}\n  look at the pull request before you repeat it",
             P(reason)
         ),
+    }
+}
+
+pub(super) fn next_step(step: NextStep) -> &'static str {
+    match step {
+        NextStep::NewToken => "make a new token in the settings of your account",
+        NextStep::Permission => "look at the scopes of the token, and at what its user may do",
+        NextStep::SpellingOrAccess => "look at the spelling, and whether the token may see the repository",
+        NextStep::Unarchive => "an archived repository must be unarchived first",
+        NextStep::AddressOfRedirect => "give the address that it leads to as the server's",
+        NextStep::Address => "look whether the address of the server is right, and whether it is up",
+        NextStep::Later => "try again in a while",
     }
 }
 
@@ -132,7 +148,10 @@ fn moved(transition: &Transition, label: &str) -> String {
         Transition::Moved { from } if from.is_empty() => P(label).to_string(),
         Transition::Moved { from } => format!("{} (was {})", P(label), P(&from.join(", "))),
         Transition::NoSuchState { known } if known.is_empty() => {
-            format!("there is no label {}, nor any other of its scope", P(label))
+            format!(
+                "there is no label {}, nor any other of its scope\n  make it first, or name another scope with --scope",
+                P(label)
+            )
         }
         Transition::NoSuchState { known } => {
             format!("there is no label {}; the statuses are {}", P(label), P(&known.join(", ")))

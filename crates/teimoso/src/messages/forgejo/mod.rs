@@ -8,8 +8,8 @@ mod tests;
 
 use std::time::Duration;
 
-use teimoso_forgejo::Transition;
 use teimoso_forgejo::automerge::{Note, Outcome, Standing};
+use teimoso_forgejo::{NextStep, Transition};
 
 use super::Language;
 
@@ -114,6 +114,15 @@ impl Forgejo<'_> {
             Language::English => en::text(self),
             Language::Portuguese => pt_br::text(self),
         }
+    }
+}
+
+/// What to try next, in words.
+#[must_use]
+pub fn next_step(step: NextStep, language: Language) -> &'static str {
+    match language {
+        Language::English => en::next_step(step),
+        Language::Portuguese => pt_br::next_step(step),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The Portuguese catalogue of what is said about a Forgejo, in the spelling of the other one.
 //! Deliberately absent: anything but words.
 
-use teimoso_forgejo::Transition;
 use teimoso_forgejo::automerge::{Note, Outcome, Standing};
+use teimoso_forgejo::{NextStep, Transition};
 
 use super::super::Printable as P;
 use super::{Forgejo, ForgejoWord, short};
@@ -122,16 +122,32 @@ fn ended(outcome: &Outcome) -> String {
         Outcome::NotMergeable(reason) => {
             format!("nao mesclado: conflito, ou o servidor ainda esta verificando: {}", P(reason))
         }
-        Outcome::Blocked { unauthorized, reason } => {
-            let next =
-                if *unauthorized { "\n  crie um token novo nas configuracoes da sua conta" } else { "" };
-            format!("nao mesclado: {}{next}", P(reason))
+        Outcome::Blocked { reason, next_step: None, .. } => format!("nao mesclado: {}", P(reason)),
+        Outcome::Blocked { reason, next_step: Some(step), .. } => {
+            format!("nao mesclado: {}\n  {}", P(reason), next_step(*step))
         }
-        Outcome::TimedOut(standing) => format!("nao mesclado, o tempo acabou: {}", standing_words(*standing)),
+        Outcome::TimedOut { standing, trouble: None } => {
+            format!("nao mesclado, o tempo acabou: {}", standing_words(*standing))
+        }
+        Outcome::TimedOut { trouble: Some(trouble), .. } => {
+            format!("nao mesclado, o tempo acabou sem nada a vista: {}", P(trouble))
+        }
         Outcome::Unknown { reason } => format!(
             "resultado desconhecido, a ordem de merge pode ter sido cumprida: {}\n  confira o pull request antes de repetir",
             P(reason)
         ),
+    }
+}
+
+pub(super) fn next_step(step: NextStep) -> &'static str {
+    match step {
+        NextStep::NewToken => "crie um token novo nas configuracoes da sua conta",
+        NextStep::Permission => "confira os escopos do token, e o que o usuario dele pode fazer",
+        NextStep::SpellingOrAccess => "confira a grafia, e se o token pode ver o repositorio",
+        NextStep::Unarchive => "um repositorio arquivado precisa ser desarquivado antes",
+        NextStep::AddressOfRedirect => "informe como servidor o endereco para onde ele leva",
+        NextStep::Address => "confira se o endereco do servidor esta certo, e se ele esta no ar",
+        NextStep::Later => "tente de novo daqui a pouco",
     }
 }
 
@@ -141,7 +157,10 @@ fn moved(transition: &Transition, label: &str) -> String {
         Transition::Moved { from } if from.is_empty() => P(label).to_string(),
         Transition::Moved { from } => format!("{} (estava em {})", P(label), P(&from.join(", "))),
         Transition::NoSuchState { known } if known.is_empty() => {
-            format!("nao existe o label {}, nem outro do mesmo escopo", P(label))
+            format!(
+                "nao existe o label {}, nem outro do mesmo escopo\n  crie o label antes, ou informe outro escopo com --scope",
+                P(label)
+            )
         }
         Transition::NoSuchState { known } => {
             format!("nao existe o label {}; os estados sao {}", P(label), P(&known.join(", ")))

@@ -155,19 +155,24 @@ fn how_a_wait_ends_otherwise() {
         "nao mesclado: conflito, ou o servidor ainda esta verificando: HTTP 502: bad",
     );
     ended(
-        &Outcome::Blocked { unauthorized: false, reason: reason() },
+        &Outcome::Blocked { unauthorized: false, reason: reason(), next_step: None },
         "not merged: HTTP 502: bad",
         "nao mesclado: HTTP 502: bad",
     );
     ended(
-        &Outcome::Blocked { unauthorized: true, reason: reason() },
+        &Outcome::Blocked { unauthorized: true, reason: reason(), next_step: Some(NextStep::NewToken) },
         "not merged: HTTP 502: bad\n  make a new token in the settings of your account",
         "nao mesclado: HTTP 502: bad\n  crie um token novo nas configuracoes da sua conta",
     );
     ended(
-        &Outcome::TimedOut(Standing::NoChecks),
+        &Outcome::TimedOut { standing: Standing::NoChecks, trouble: None },
         "not merged, time ran out: no checks yet",
         "nao mesclado, o tempo acabou: ainda sem checks",
+    );
+    ended(
+        &Outcome::TimedOut { standing: Standing::NoChecks, trouble: Some(reason()) },
+        "not merged, time ran out while nothing could be seen: HTTP 502: bad",
+        "nao mesclado, o tempo acabou sem nada a vista: HTTP 502: bad",
     );
     ended(
         &Outcome::Unknown { reason: reason() },
@@ -176,6 +181,42 @@ fn how_a_wait_ends_otherwise() {
         "resultado desconhecido, a ordem de merge pode ter sido cumprida: HTTP 502: bad\n  confira o pull request \
          antes de repetir",
     );
+}
+
+#[test]
+fn every_next_step_is_said_in_both_languages() {
+    let rows = [
+        (
+            NextStep::Permission,
+            "look at the scopes of the token, and at what its user may do",
+            "confira os escopos do token, e o que o usuario dele pode fazer",
+        ),
+        (
+            NextStep::SpellingOrAccess,
+            "look at the spelling, and whether the token may see the repository",
+            "confira a grafia, e se o token pode ver o repositorio",
+        ),
+        (
+            NextStep::Unarchive,
+            "an archived repository must be unarchived first",
+            "um repositorio arquivado precisa ser desarquivado antes",
+        ),
+        (
+            NextStep::AddressOfRedirect,
+            "give the address that it leads to as the server's",
+            "informe como servidor o endereco para onde ele leva",
+        ),
+        (
+            NextStep::Address,
+            "look whether the address of the server is right, and whether it is up",
+            "confira se o endereco do servidor esta certo, e se ele esta no ar",
+        ),
+        (NextStep::Later, "try again in a while", "tente de novo daqui a pouco"),
+    ];
+    for (step, english, portuguese) in rows {
+        assert_eq!(next_step(step, Language::English), english);
+        assert_eq!(next_step(step, Language::Portuguese), portuguese);
+    }
 }
 
 #[test]
@@ -251,8 +292,8 @@ fn what_is_said_of_statuses_and_rules() {
     );
     moved(
         &Transition::NoSuchState { known: vec![] },
-        "there is no label status/ready, nor any other of its scope",
-        "nao existe o label status/ready, nem outro do mesmo escopo",
+        "there is no label status/ready, nor any other of its scope\n  make it first, or name another scope with --scope",
+        "nao existe o label status/ready, nem outro do mesmo escopo\n  crie o label antes, ou informe outro escopo com --scope",
     );
     moved(
         &Transition::NoSuchState { known: vec!["a".to_owned(), "b".to_owned()] },

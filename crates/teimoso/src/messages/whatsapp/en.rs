@@ -4,7 +4,7 @@ use teimoso_whatsapp::adapter::Declined;
 use teimoso_whatsapp::{Error, ErrorKind, Facts, MessageId, SendOutcome, Unknown};
 
 use super::super::Printable as P;
-use super::{Whatsapp, details};
+use super::{Whatsapp, details, is_elsewhere};
 
 pub(super) fn text(line: &Whatsapp<'_>) -> String {
     match *line {
@@ -28,15 +28,23 @@ fn failed(error: &Error) -> &'static str {
         ErrorKind::Declined(why) => declined(why),
         ErrorKind::Unsupported => "not possible there",
         _ if error.may_have_taken_effect() => "outcome unknown: it may have been done; look at the status",
-        ErrorKind::Unclear => "the answer could not be understood",
-        ErrorKind::NoAnswer => "no answer",
+        ErrorKind::Unclear => unclear(error.status()),
+        ErrorKind::NoAnswer => "no answer; is the address right, and the server running?",
+    }
+}
+
+fn unclear(status: Option<u16>) -> &'static str {
+    match status {
+        Some(300..400) => "it sends elsewhere, where nothing follows it; look at the address",
+        Some(500..) => "the provider failed; try again later",
+        _ => "the answer could not be understood; is the address that of the provider?",
     }
 }
 
 fn declined(why: Declined) -> &'static str {
     match why {
-        Declined::Authentication => "the token was not accepted",
-        Declined::NotFound => "there is no such instance",
+        Declined::Authentication => "the token was not accepted; look at TEIMOSO_WHATSAPP_TOKEN or its file",
+        Declined::NotFound => "there is no such instance; look at the address and the instance",
         Declined::Invalid => "the request was not accepted",
         Declined::NotReady => "not ready yet; try again in a moment",
         Declined::AlreadyConnected => "already linked, there is nothing to scan",
@@ -88,6 +96,9 @@ fn advice(id: Option<&MessageId>, error: &Error, facts: &Facts) -> String {
         (Some(id), _) => format!("find out with: teimoso whatsapp find {id}"),
         (None, Some(id)) if facts.caller_id.allows_repeats() => {
             format!("look at the chat; to send it again is recognised under the same id: --id {id}")
+        }
+        _ if is_elsewhere(error) => {
+            "it sends elsewhere, where nothing follows it; look at the address and at the chat".to_owned()
         }
         _ => "look at the chat before you send it again".to_owned(),
     }

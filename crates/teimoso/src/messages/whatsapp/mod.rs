@@ -58,6 +58,11 @@ impl Whatsapp<'_> {
     }
 }
 
+/// Whether the answer names another address.
+fn is_elsewhere(error: &Error) -> bool {
+    error.status().is_some_and(|status| (300..400).contains(&status))
+}
+
 /// What the provider or the transport says, in brackets: `HTTP 422: …`.
 fn details(error: &Error) -> String {
     let status = error.status().map(|status| format!("HTTP {status}"));

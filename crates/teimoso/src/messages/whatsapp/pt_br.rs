@@ -5,7 +5,7 @@ use teimoso_whatsapp::adapter::Declined;
 use teimoso_whatsapp::{Error, ErrorKind, Facts, MessageId, SendOutcome, Unknown};
 
 use super::super::Printable as P;
-use super::{Whatsapp, details};
+use super::{Whatsapp, details, is_elsewhere};
 
 pub(super) fn text(line: &Whatsapp<'_>) -> String {
     match *line {
@@ -31,15 +31,23 @@ fn failed(error: &Error) -> &'static str {
         ErrorKind::Declined(why) => declined(why),
         ErrorKind::Unsupported => "nao e possivel ali",
         _ if error.may_have_taken_effect() => "resultado desconhecido: pode ter sido feito; veja o status",
-        ErrorKind::Unclear => "a resposta nao foi entendida",
-        ErrorKind::NoAnswer => "sem resposta",
+        ErrorKind::Unclear => unclear(error.status()),
+        ErrorKind::NoAnswer => "sem resposta; o endereco esta certo, e o servidor no ar?",
+    }
+}
+
+fn unclear(status: Option<u16>) -> &'static str {
+    match status {
+        Some(300..400) => "aponta para outro lugar, que nao e seguido; confira o endereco",
+        Some(500..) => "o provedor falhou; tente mais tarde",
+        _ => "a resposta nao foi entendida; o endereco e o do provedor?",
     }
 }
 
 fn declined(why: Declined) -> &'static str {
     match why {
-        Declined::Authentication => "o token nao foi aceito",
-        Declined::NotFound => "essa instancia nao existe",
+        Declined::Authentication => "o token nao foi aceito; confira TEIMOSO_WHATSAPP_TOKEN ou o arquivo",
+        Declined::NotFound => "essa instancia nao existe; confira o endereco e a instancia",
         Declined::Invalid => "o pedido nao foi aceito",
         Declined::NotReady => "ainda nao esta pronto; tente de novo daqui a pouco",
         Declined::AlreadyConnected => "ja conectado, nao ha codigo para ler",
@@ -91,6 +99,9 @@ fn advice(id: Option<&MessageId>, error: &Error, facts: &Facts) -> String {
         (Some(id), _) => format!("descubra com: teimoso whatsapp find {id}"),
         (None, Some(id)) if facts.caller_id.allows_repeats() => {
             format!("veja a conversa; enviar de novo com o mesmo id e reconhecido: --id {id}")
+        }
+        _ if is_elsewhere(error) => {
+            "aponta para outro lugar, que nao e seguido; confira o endereco e a conversa".to_owned()
         }
         _ => "veja a conversa antes de enviar de novo".to_owned(),
     }
