@@ -11,6 +11,7 @@ mod fixture;
 mod history;
 mod load;
 mod opening;
+mod seats;
 mod sentinels;
 mod staging;
 mod time;
