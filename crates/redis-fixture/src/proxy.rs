@@ -1,8 +1,10 @@
-//! Something between us and a server that changes commands on their way, as proxies do that know only some of them.
+//! Something between us and a server that changes commands on their way, as proxies do that know only some of them; and
+//! that hangs up in the middle of an answer, as networks do.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::server::Server;
 
@@ -13,6 +15,8 @@ pub type Words = Vec<Vec<u8>>;
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
+    /// How often connections were to be cut.
+    cuts: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -22,14 +26,16 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         let (server, rewrite) = (server.address(), Arc::new(rewrite));
+        let cuts = Arc::<AtomicU64>::default();
+        let hear_cuts = cuts.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().filter_map(Result::ok) {
                 // A server that is not there hangs up.
                 let Ok(upstream) = TcpStream::connect(&server) else { continue };
-                forward(client, upstream, rewrite.clone());
+                forward(client, upstream, rewrite.clone(), hear_cuts.clone());
             }
         });
-        Self { port }
+        Self { port, cuts }
     }
 
     /// One that speaks RESP2 only: it knows neither HELLO nor tracking.
@@ -44,6 +50,11 @@ impl Proxy {
         })
     }
 
+    /// Of the next answer on every connection that there is, half comes through; then it is closed.
+    pub fn cut_answers(&self) {
+        self.cuts.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// For the store.
     #[must_use]
     pub fn url(&self) -> String {
@@ -55,10 +66,11 @@ fn forward(
     client: TcpStream,
     upstream: TcpStream,
     rewrite: Arc<impl Fn(&Words) -> Option<Words> + Send + Sync + 'static>,
+    cuts: Arc<AtomicU64>,
 ) {
-    let (mut answers, mut to_client) = (both(&upstream), both(&client));
+    let (answers, mut to_client) = (both(&upstream), both(&client));
     std::thread::spawn(move || {
-        let _until_closed = std::io::copy(&mut answers, &mut to_client);
+        let _until_closed = bring(answers, &mut to_client, &cuts);
         let _closed = to_client.shutdown(Shutdown::Both);
     });
     std::thread::spawn(move || {
@@ -72,6 +84,19 @@ fn forward(
         }
         let _closed = to_server.shutdown(Shutdown::Both);
     });
+}
+
+/// Everything, until it is to be cut.
+fn bring(mut answers: TcpStream, to_client: &mut TcpStream, cuts: &AtomicU64) -> std::io::Result<()> {
+    let (before, mut bytes) = (cuts.load(Ordering::SeqCst), vec![0; 1 << 16]);
+    loop {
+        let length = answers.read(&mut bytes)?;
+        let is_cut = cuts.load(Ordering::SeqCst) != before;
+        to_client.write_all(&bytes[..if is_cut { length / 2 } else { length }])?;
+        if is_cut || length == 0 {
+            return answers.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 fn both(stream: &TcpStream) -> TcpStream {

@@ -3,8 +3,7 @@
 -- Answers  the bell, whether there is more to do than one script may, when to wake (-1: nothing waits), renewals that
 --          came too late by their place, lanes that were paused (name, until, why), per delivery its key,
 --          its record (empty: as its event says) and its event's record, then the clocks' difference, how far a clock
---          went back, whether the public keys have something to adopt, and when the first that waits there is due (-1:
---          none does)
+--          went back, and whether the public keys have something to adopt
 
 local CLAIMS, LEASES = P .. 'claims', P .. 'leases'
 local claimed, answer = {}, {}
@@ -205,13 +204,12 @@ end
 -- Every few milliseconds will do.
 if will_claim and (not last_run or floor(now / 16) ~= floor(last_run / 16)) then sweep() end
 local bell = finish()
-local wake, adopt, waits = -1, 0, -1
+local wake, adopt = -1, 0
 if will_claim then
   local first, kept_until = head_score(WAITING), head_score(P .. 'taken_until')
-  if first < math.huge then waits = floor(first) end
   if call('LLEN', ANYBODY .. 'prontos') > 0 or first <= now or kept_until <= now then adopt = 1 end
   wake = min(first, kept_until, head_score(TIMERS), head_score(LEASES), head_score(P .. 'jobs_due'))
   -- A score of somebody else's may be anything: seconds, or a fraction.
   wake = wake < math.huge and max(floor(wake - shift), 0) or -1
 end
-return { bell, unfinished, wake, lost, paused_lanes(), answer, shift, rebased, adopt, waits }
+return { bell, unfinished, wake, lost, paused_lanes(), answer, shift, rebased, adopt }

@@ -32,8 +32,6 @@ pub(crate) struct Answer {
     pub(crate) adopted: Vec<(LeaseRef, Arc<Held>)>,
     /// The public keys have something to adopt.
     pub(crate) ingress: bool,
-    /// When the first that waits there is due; -1 when none does.
-    pub(crate) waits: i64,
     /// How far the server's clock went back further than is believed, in ms; 0 when it did not.
     pub(crate) rebased: u64,
 }
@@ -70,8 +68,7 @@ impl Answer {
         shared: &Shared,
         request: Option<&ClaimRequest>,
     ) -> Result<Self, StoreError> {
-        let [bell, unfinished, wake, lost, paused, taken, shift, rebased, ingress, waits] =
-            exactly::<10>(value)?;
+        let [bell, unfinished, wake, lost, paused, taken, shift, rebased, ingress] = exactly::<9>(value)?;
         let shift = some_number(&shift)?;
         let mut answer = Self {
             bell: some_number(&bell)?,
@@ -87,7 +84,6 @@ impl Answer {
             shift,
             adopted: Vec::new(),
             ingress: some_number(&ingress)? != 0,
-            waits: some_number(&waits)?,
             rebased: natural(&rebased)?,
         };
         if let Some(request) = request {

@@ -242,9 +242,8 @@ impl Cycles {
     /// Before a claim, so that what was pushed is among what it can take. A failure is the claim's to meet.
     async fn adopt(&self) {
         match ingress::adopt(&self.shared).await {
-            Ok(0) => {}
-            // There may be more.
-            Ok(_) => self.shared.wake.note_ingress(),
+            // The cycle that follows says whether there is more.
+            Ok(()) => {}
             Err(error) => {
                 self.shared.wake.note_ingress();
                 self.shared.note(Some(error));
@@ -296,7 +295,7 @@ impl Cycles {
             self.shared.wake.nudge();
         }
         if short && !answer.unfinished && !answer.ingress {
-            self.shared.wake.saw_all(answer.bell, answer.waits);
+            self.shared.wake.saw_all(answer.bell);
         } else {
             self.shared.wake.hear(answer.bell);
         }

@@ -41,8 +41,8 @@ pub(crate) struct Held {
     pub(crate) id: EventId,
 }
 
-/// Takes one step's entries and adopts them; how many there were.
-pub(crate) async fn adopt(shared: &Shared) -> Result<usize, StoreError> {
+/// Takes one step's entries and adopts them. There may be more.
+pub(crate) async fn adopt(shared: &Shared) -> Result<(), StoreError> {
     let entropy = &shared.entropy;
     let mut take = shared.call(&TAKE);
     take.arg(format!("{:016x}{:016x}", entropy.next_u64(), entropy.next_u64()));
@@ -53,7 +53,7 @@ pub(crate) async fn adopt(shared: &Shared) -> Result<usize, StoreError> {
         entries.push((some_bytes(token)?, some_bytes(entry)?));
     }
     if entries.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     let mut call = shared.call(&ADOPT);
     call.number(entries.len() as u64);
@@ -65,7 +65,7 @@ pub(crate) async fn adopt(shared: &Shared) -> Result<usize, StoreError> {
         bell @ Value::Int(_) => shared.wake.hear(some_number(&bell)?),
         _ => return Err(unexpected()),
     }
-    Ok(entries.len())
+    Ok(())
 }
 
 fn judge(call: &mut Call, bytes: &Bytes, shared: &Shared) {

@@ -157,6 +157,8 @@ fn trouble_of(error: &RedisError) -> Trouble {
         return Trouble::Away;
     }
     match error.kind() {
+        // An answer that ends in the middle: the connection went away while it came.
+        ErrorKind::Parse => Trouble::Away,
         ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported => Trouble::Unsuitable,
         _ => Trouble::Failed,
     }

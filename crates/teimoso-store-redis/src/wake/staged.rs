@@ -12,7 +12,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, ProtocolVersion, Value, cmd};
 
-use super::{jittered, look_for_the_overdue};
+use super::{Asks, jittered, look_for_the_overdue};
 use crate::link::{Backoff, Failure, Trouble, connect_to_block};
 use crate::reply::{exactly, number};
 use crate::scripts::STAGE;
@@ -34,8 +34,8 @@ pub(super) async fn hear(shared: &Shared, who: &str, backoff: &mut Backoff) -> F
     };
     backoff.reset();
     loop {
-        shared.wake.waiting.notified().await;
-        look_for_the_overdue(shared).await;
+        shared.wake.somebody_waits().await;
+        look_for_the_overdue(shared, Asks::Nothing).await;
         // Whoever waits says so once.
         while !shared.wake.has_news() {
             if let Err(failure) = ear.hear_once(shared).await {
@@ -111,7 +111,7 @@ async fn checks(shared: &Shared) -> Result<Value, Failure> {
 
 async fn look_unless_told(shared: &Shared) {
     if !shared.wake.has_news() {
-        look_for_the_overdue(shared).await;
+        look_for_the_overdue(shared, Asks::Nothing).await;
     }
 }
 

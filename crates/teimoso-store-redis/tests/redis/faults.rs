@@ -3,12 +3,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use redis_fixture::{Fsync, Server};
+use redis_fixture::{Fsync, Proxy, Server};
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Next, Store, StoreErrorKind};
 use teimoso_delivery::testkit::offer;
+use teimoso_store_redis::Options;
 
 use super::clock::RealClock;
+use super::opening::open;
 use super::world::{BURIED, READY, World, again, entry, story};
 
 /// Many lanes, so that no lane's sixteen slots bound a claim.
@@ -167,6 +169,29 @@ fn cut_connections_cost_nothing_but_time() {
         }
         assert_eq!((world.list(READY).len(), world.list(BURIED).len()), (0, 0));
         assert_eq!(world.counts().await.delivered, 60);
+    });
+}
+
+#[test]
+fn s2_10_an_answer_that_ends_in_the_middle_costs_neither_a_settlement_nor_a_claim() {
+    let server = Server::start(Fsync::EverySecond);
+    let proxy = Proxy::start(&server, |_| None);
+    let behind = open(&proxy.url(), &Options::default()).expect("a proxy is no hindrance");
+    let mut world = World::real(server);
+    // The world looks on; whoever works is behind the proxy.
+    world.store = std::sync::Arc::new(behind);
+    story(async {
+        for n in 0..10 {
+            accept_stubbornly(&world, n).await;
+            proxy.cut_answers();
+            let held = claim_stubbornly(&world).await;
+            let names: Vec<_> = held.iter().map(|one| one.event.id.to_string()).collect();
+            assert_eq!(names, [format!("p-{n}")], "the claim whose answer was cut is asked for again");
+            proxy.cut_answers();
+            world.settle_all(held, Next::Delivered).await;
+            assert_eq!(world.counts().await.delivered, n as u64 + 1, "and so is the settlement");
+        }
+        assert_eq!(world.counts().await.in_flight, 0);
     });
 }
 

@@ -124,7 +124,7 @@ fn two_idle_processes_cost_next_to_nothing() {
                     line.and_then(|line| line.split("calls=").nth(1)?.split(',').next()?.parse().ok());
                 calls.unwrap_or(0)
             };
-            of("evalsha") + of("eval") + of("get") / 2
+            of("evalsha") + of("eval") + of("exists") + of("client|caching")
         };
         let before = calls(&mut raw);
         tokio::select! {
