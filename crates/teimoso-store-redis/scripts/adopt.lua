@@ -1,11 +1,11 @@
 -- What the caller made of the entries it took: events with a delivery each, or dead letters. An entry whose lease is
 -- gone is somebody else's.
 --
--- ARGV[4]  entries; per entry its token and
---          'event', lane, origin, the event's record, attempts, budget from, first attempt, why due, the event's key
---          of an earlier stay (may be empty); or
+-- ARGV[4]  entries; per entry its token, or 'w' or 'm' and its bytes when it is taken from what waits or is dead, and
+--          'event' or 'cancelled', lane, origin, the event's record, attempts, budget from, first attempt, why due, the
+--          event's key of an earlier stay (may be empty); or
 --          'dead', the text for the dead letters, and seven that are empty
--- Answers  the bell
+-- Answers  the bell, and how many were still there
 
 call('HDEL', META, '-')
 
@@ -17,7 +17,7 @@ local function key_for(earlier)
   if #earlier == 15 and string.match(earlier, '^%x+[02468aceACE]$') then
     earlier = string.lower(earlier)
     local free = not adopted_here[earlier] and call('HEXISTS', EVENTS, earlier) == 0
-    if free and earlier <= (last_key or '') then
+    if free and earlier <= (last_key or string.format('%012x', now)) then
       order_old[#order_old + 1] = 0
       order_old[#order_old + 1] = earlier
       return earlier
@@ -50,7 +50,17 @@ local function lane_for(lane, origin)
   return l
 end
 
-local function adopt(lane, origin, record, attempts, budget_from, first, why, earlier)
+-- Whoever takes an entry away from where it is has it.
+local function take_away(from)
+  local place = sub(from, 1, 1)
+  if place == 'w' then return call('ZREM', WAITING, sub(from, 2)) == 1 end
+  if place == 'm' then return call('LREM', BURIED, '1', sub(from, 2)) == 1 end
+  if call('HDEL', TAKEN, from) == 0 then return false end
+  leases_over[#leases_over + 1] = from
+  return true
+end
+
+local function adopt(what, lane, origin, record, attempts, budget_from, first, why, earlier)
   local key, l = key_for(earlier), lane_for(lane, origin)
   adopted_here[key] = true
   record = pack(EVENT, 2, 0, why, 0, ADOPTED, budget_from, now, l.id) .. record
@@ -59,29 +69,33 @@ local function adopt(lane, origin, record, attempts, budget_from, first, why, ea
   l.kept = l.kept + 1
   count('accepted', 1)
   count('bytes', #record)
-  ring_bell = true
-  if attempts == 0 then
+  if what == 'event' then ring_bell = true end
+  if attempts == 0 and what == 'event' then
     count('pending', 1)
     enqueue(l, key .. pack('>I8', now))
     say_due(l, now)
     return place(l)
   end
-  count('scheduled', 1)
   local d = { key = key, state = SCHEDULED, reason = 0, mode = 0, why = why, recoveries = 0, flags = ADOPTED,
     budget_from = budget_from, due = now, first = first, attempts = attempts, finished = 0, bytes = #record,
     lane = l.id, nonce = NO_NONCE, last = '' }
   deliveries[key] = d
   touch(d)
-  push(l, now, key)
+  if what == 'event' then
+    count('scheduled', 1)
+    return push(l, now, key)
+  end
+  d.state, d.finished = CANCELLED, now
+  count('cancelled', 1)
 end
 
-local arg = 5
+local arg, taken_away = 5, 0
 for _ = 1, tonumber(ARGV[4]) do
-  local token, what = ARGV[arg], ARGV[arg + 1]
-  if call('HDEL', TAKEN, token) == 1 then
-    leases_over[#leases_over + 1] = token
-    if what == 'event' then
-      adopt(ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]), tonumber(ARGV[arg + 6]),
+  local what = ARGV[arg + 1]
+  if take_away(ARGV[arg]) then
+    taken_away = taken_away + 1
+    if what ~= 'dead' then
+      adopt(what, ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]), tonumber(ARGV[arg + 6]),
         tonumber(ARGV[arg + 7]), tonumber(ARGV[arg + 8]), ARGV[arg + 9])
     else
       call('RPUSH', BURIED, ARGV[arg + 2])
@@ -93,4 +107,4 @@ write('ZREM', TAKEN_UNTIL, leases_over)
 write('HSET', EVENTS, records)
 write('RPUSH', EVENT_ORDER, order)
 write('ZADD', EVENT_ORDER_OLD, order_old)
-return finish()
+return { finish(), taken_away }

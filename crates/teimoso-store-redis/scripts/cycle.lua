@@ -208,7 +208,8 @@ local wake, adopt = -1, 0
 if will_claim then
   local first, kept_until = head_score(WAITING), head_score(P .. 'taken_until')
   if call('LLEN', ANYBODY .. 'prontos') > 0 or first <= now or kept_until <= now then adopt = 1 end
-  wake = min(first, kept_until, head_score(TIMERS), head_score(LEASES), head_score(P .. 'jobs_due'))
+  -- No lease ends before the grace does.
+  wake = min(first, kept_until, head_score(TIMERS), max(head_score(LEASES), grace), head_score(P .. 'jobs_due'))
   -- A score of somebody else's may be anything: seconds, or a fraction.
   wake = wake < math.huge and max(floor(wake - shift), 0) or -1
 end

@@ -45,6 +45,7 @@ end
 local seat = what == 'look' and -1 or sit()
 local ingress = call('LLEN', ANYBODY .. 'prontos') > 0 or head_is_due(WAITING)
   or head_is_due(P .. 'taken_until')
-local due = call('LLEN', P .. 'turns') > 0 or head_is_due(P .. 'timers') or head_is_due(P .. 'leases')
+local due = call('LLEN', P .. 'turns') > 0 or head_is_due(P .. 'timers')
+  or (grace <= now and head_is_due(P .. 'leases'))
   or head_is_due(P .. 'jobs_due')
 return { tonumber(call('GET', P .. 'bell') or '0'), ingress and 1 or 0, due and 1 or 0, call('HGET', META, 'salt'), seat }

@@ -8,8 +8,11 @@ local SLICE, MOST_JOBS = 100, 20
 local function in_grace()
   if clock_is_ours then return false end
   if last_run and now - last_run > lease_ms / 2 then
-    call('HSET', META, 'grace', string.format('%d', now + lease_ms))
-    return true
+    grace = now + lease_ms
+    call('HSET', META, 'grace', string.format('%d', grace))
+  elseif grace > now + lease_ms then
+    -- Given by a clock that went back since.
+    grace = 0
   end
   return grace > now
 end
@@ -23,7 +26,8 @@ local function recover_expired(members)
     if l then release(l, NEUTRAL, 0, now) end
     d.recoveries = min(d.recoveries + 1, 255)
     if d.mode == AT_MOST_ONCE then return rest(d, NEXT_DEAD, REASON_AMBIGUOUS, 0, 0, now) end
-    if d.recoveries >= MAX_RECOVERIES then return rest(d, NEXT_DEAD, REASON_POISON, 0, 0, now) end
+    -- One that dies in a public key is given to a worker first: only there is its text edited.
+    if d.recoveries >= MAX_RECOVERIES and d.flags % 4 ~= ADOPTED then return rest(d, NEXT_DEAD, REASON_POISON, 0, 0, now) end
     rest(d, NEXT_RELEASED, 0, 0, 0, now)
   end
 
@@ -69,6 +73,23 @@ local function run_replays(due)
   -- created, finished plus 1 (0: not)
   local JOB, FINISHED = '>BBBI8I8I4I8I8I8I8I8', 1
 
+  -- An entry of the public list goes the way of one that was pushed; its text says that it was dead.
+  local function move_back(item, token)
+    local from = 6 + unpk('>I4', item, 2)
+    if call('LREM', BURIED, '1', sub(item, from)) == 0 then return false end
+    call('HSET', P .. 'taken', token, from > 6 and sub(item, 6, from - 1) or sub(item, 6))
+    call('ZADD', P .. 'taken_until', now_text, token)
+    return true
+  end
+
+  local function replay(item, token)
+    if sub(item, 1, 1) == 'p' then return move_back(item, token) end
+    local d = delivery(item)
+    if not d or d.state ~= DEAD then return false end
+    renew(d)
+    return true
+  end
+
   local function run_job(id, room)
     local raw = call('HGET', JOBS, id)
     if not raw then
@@ -80,14 +101,12 @@ local function run_replays(due)
     local left = P .. 'job:' .. id
     local ended = false
     while room > 0 and turn() <= now do
-      local key = call('LPOP', left)
-      if not key then
+      local item = call('LPOP', left)
+      if not item then
         ended = true
         break
       end
-      local d = delivery(key)
-      if d and d.state == DEAD then
-        renew(d)
+      if replay(item, id .. ':' .. string.format('%d', done + failed)) then
         done = done + 1
       else
         failed = failed + 1

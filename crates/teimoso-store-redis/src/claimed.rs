@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use redis::Value;
-use teimoso_delivery::model::{DeliveryId, Key, Lease, Millis, Nonce, PauseWhy, Progress};
+use teimoso_delivery::model::{DeadReason, DeliveryId, Key, Lease, Millis, Nonce, PauseWhy, Progress};
 use teimoso_delivery::store::{
     Claim, ClaimRequest, Claimed, LaneNews, LanePause, LeaseRef, Next, Settlement, StoreError,
 };
@@ -36,15 +36,18 @@ pub(crate) struct Answer {
     pub(crate) rebased: u64,
 }
 
-/// A leased delivery of which too little can be read to attempt it.
+/// A leased delivery that is not to be attempted: too little of it can be read, or it was there at too many deaths.
 pub(crate) struct Unusable {
     delivery: DeliveryId,
     nonce: Nonce,
     progress: Progress,
+    reason: DeadReason,
 }
 
 impl Unusable {
-    pub(crate) fn settlement(self, next: Next, at: Millis) -> Settlement {
+    /// Dead without an attempt.
+    pub(crate) fn settlement(self, at: Millis) -> Settlement {
+        let next = Next::Dead(self.reason);
         let lease = Lease::grant(self.delivery, self.nonce);
         Settlement { lease, next, progress: self.progress, record: None, news: LaneNews::Neutral, at }
     }
@@ -104,12 +107,19 @@ impl Answer {
         let event = codec::decode_event(&event, key, shared.ids());
         let usable = event.ok().and_then(|(event, raw)| Some((event.url.clone()?, event, raw)));
         let Some((url, event, raw)) = usable else {
-            self.unusable.push(Unusable { delivery, nonce, progress: record.progress });
+            let reason = DeadReason::Malformed;
+            self.unusable.push(Unusable { delivery, nonce, progress: record.progress, reason });
             return Ok(());
         };
         if let Some(raw) = raw {
             let held = Held { raw, event: key, id: event.id.clone() };
             self.adopted.push((LeaseRef { delivery, nonce }, Arc::new(held)));
+        }
+        if record.is_poison() {
+            let reason = DeadReason::Poison;
+            self.unusable.push(Unusable { delivery, nonce, progress: record.progress, reason });
+            self.held.push((LeaseRef { delivery, nonce }, record));
+            return Ok(());
         }
         let due = record.due.get().saturating_add_signed(self.shift.saturating_neg());
         self.claim.taken.push(Claimed {

@@ -11,6 +11,7 @@ use teimoso_delivery::store::{
 };
 
 use crate::codec::{self, DeliveryRecord, JobRecord, key_text};
+use crate::public::{self, Ordered};
 use crate::reply::{array, exactly, some_bytes, some_number, unexpected};
 use crate::scripts::{JOB, ORDER};
 use crate::shared::{Shared, bell};
@@ -44,13 +45,23 @@ async fn order(shared: &Shared, what: &str, id: DeliveryId) -> Result<Outcome, S
     })
 }
 
+/// What moves between ours and the public keys while it is looked for is looked for again so often.
+const TRIES: usize = 3;
+
 pub(crate) async fn cancel(shared: &Shared, id: DeliveryId) -> Result<CancelOutcome, StoreError> {
-    Ok(match order(shared, "cancel", id).await? {
-        Outcome::Done => CancelOutcome::Cancelled,
-        Outcome::Wished => CancelOutcome::Requested,
-        Outcome::Refused(state) => CancelOutcome::AlreadyFinal(state),
-        Outcome::Unknown => CancelOutcome::NotFound,
-    })
+    for _ in 0..TRIES {
+        match order(shared, "cancel", id).await? {
+            Outcome::Done => return Ok(CancelOutcome::Cancelled),
+            Outcome::Wished => return Ok(CancelOutcome::Requested),
+            Outcome::Refused(state) => return Ok(CancelOutcome::AlreadyFinal(state)),
+            Outcome::Unknown => {}
+        }
+        let Some(key) = shared.key_of(id) else { break };
+        if let Ordered::Done(outcome) = public::cancel(shared, key).await? {
+            return Ok(outcome);
+        }
+    }
+    Ok(CancelOutcome::NotFound)
 }
 
 pub(crate) async fn retry(
@@ -59,11 +70,18 @@ pub(crate) async fn retry(
     explicit: bool,
 ) -> Result<RetryOutcome, StoreError> {
     let what = if explicit { "replay" } else { "retry" };
-    Ok(match order(shared, what, id).await? {
-        Outcome::Done | Outcome::Wished => RetryOutcome::Due,
-        Outcome::Refused(state) => RetryOutcome::NotAllowed(state),
-        Outcome::Unknown => RetryOutcome::NotFound,
-    })
+    for _ in 0..TRIES {
+        match order(shared, what, id).await? {
+            Outcome::Done | Outcome::Wished => return Ok(RetryOutcome::Due),
+            Outcome::Refused(state) => return Ok(RetryOutcome::NotAllowed(state)),
+            Outcome::Unknown => {}
+        }
+        let Some(key) = shared.key_of(id) else { break };
+        if let Ordered::Done(outcome) = public::retry(shared, key).await? {
+            return Ok(outcome);
+        }
+    }
+    Ok(RetryOutcome::NotFound)
 }
 
 // ---- replay jobs
@@ -73,7 +91,9 @@ pub(crate) async fn start_replay(shared: &Shared, order: NewReplay) -> Result<Re
     let rate = order.rate.clamp(1, MAX_REPLAY_RATE_PER_SECOND);
     let prepared = format!("job:prepared:{:016x}", shared.entropy.next_u64());
     let list = (!order.dry_run).then(|| shared.keys.own(&prepared));
-    let estimated = gather(shared, &order.filter, None, list.as_deref()).await?;
+    let public = list.as_deref().map(|list| (list, PREPARED.as_secs()));
+    let estimated = gather(shared, &order.filter, None, list.as_deref()).await?
+        + public::list_buried(shared, &order.filter, public).await?;
     if order.dry_run {
         let now = shared.clock.now();
         return Ok(Replay {

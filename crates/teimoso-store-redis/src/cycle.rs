@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use teimoso_delivery::model::{DeadReason, DeliveryId, Key, Millis, Nonce};
+use teimoso_delivery::model::{DeliveryId, Key, Millis, Nonce};
 use teimoso_delivery::store::{
     Claim, ClaimRequest, LEASE, LanePause, LeaseRef, Next, Settlement, StoreError,
 };
@@ -125,7 +125,8 @@ impl Turn {
                 }
                 held => {
                     let adopted = held.and_then(|held| held.adopted.as_ref());
-                    codec::settlement(settlement, &ingress::text_for(settlement, adopted))
+                    let last = held.map_or(&[][..], |held| &held.record.last);
+                    codec::settlement(settlement, &ingress::text_for(settlement, adopted, last))
                 }
             });
         }
@@ -241,13 +242,10 @@ impl Cycles {
 
     /// Before a claim, so that what was pushed is among what it can take. A failure is the claim's to meet.
     async fn adopt(&self) {
-        match ingress::adopt(&self.shared).await {
-            // The cycle that follows says whether there is more.
-            Ok(()) => {}
-            Err(error) => {
-                self.shared.wake.note_ingress();
-                self.shared.note(Some(error));
-            }
+        // Whether there is more, the cycle that follows says.
+        if let Err(error) = ingress::adopt(&self.shared).await {
+            self.shared.wake.note_ingress();
+            self.shared.note(Some(error));
         }
     }
 
@@ -328,10 +326,10 @@ impl Cycles {
         }
     }
 
-    /// One damaged record must not hold up every other delivery, nor be claimed for ever.
+    /// One damaged record must not hold up every other delivery, nor be claimed for ever; nor may what kills us.
     fn bury(&mut self, unusable: Vec<Unusable>) {
         let at = self.shared.clock.now();
-        let end = |one: Unusable| one.settlement(Next::Dead(DeadReason::Malformed), at);
+        let end = |one: Unusable| one.settlement(at);
         self.settle_aside(unusable.into_iter().map(end).collect());
     }
 

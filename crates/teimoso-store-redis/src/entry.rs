@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use teimoso_delivery::model::{DeadReason, EventId};
 
+use crate::codec::{Tried, lenient_tried};
+
 /// What only we need to know of an event that waits or is dead in a public key.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Mark {
@@ -35,6 +37,9 @@ pub(crate) struct Mark {
     /// Since when, in ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) morto_em: Option<u64>,
+    /// What is kept of its attempts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient_tried")]
+    pub(crate) tentou: Vec<Tried>,
 }
 
 /// An event as somebody pushed it.

@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use redis::Value;
 use teimoso_delivery::model::{DeadReason, EventId, Key, NextWhy, PolicyName, Progress};
 use teimoso_delivery::store::{Next, Settlement, StoreError};
 
-use crate::codec::{Adoption, encode_adopted, key_text};
+use crate::codec::{Adoption, Tried, decode_attempt, derived_key, encode_adopted, key_text, tried_with};
 use crate::entry::{Entry, Mark, Read, edited, kept_raw};
-use crate::reply::{array, some_bytes, some_number, unexpected};
+use crate::reply::{array, exactly, some_bytes, some_number};
 use crate::scripts::{ADOPT, Call, TAKE};
 use crate::shared::Shared;
 
@@ -41,8 +40,8 @@ pub(crate) struct Held {
     pub(crate) id: EventId,
 }
 
-/// Takes one step's entries and adopts them. There may be more.
-pub(crate) async fn adopt(shared: &Shared) -> Result<(), StoreError> {
+/// Takes one step's entries and adopts them; how many there were. There may be more.
+pub(crate) async fn adopt(shared: &Shared) -> Result<usize, StoreError> {
     let entropy = &shared.entropy;
     let mut take = shared.call(&TAKE);
     take.arg(format!("{:016x}{:016x}", entropy.next_u64(), entropy.next_u64()));
@@ -53,7 +52,7 @@ pub(crate) async fn adopt(shared: &Shared) -> Result<(), StoreError> {
         entries.push((some_bytes(token)?, some_bytes(entry)?));
     }
     if entries.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     let mut call = shared.call(&ADOPT);
     call.number(entries.len() as u64);
@@ -61,11 +60,9 @@ pub(crate) async fn adopt(shared: &Shared) -> Result<(), StoreError> {
         call.arg(&token[..]);
         judge(&mut call, entry, shared);
     }
-    match shared.work.call(&call).await? {
-        bell @ Value::Int(_) => shared.wake.hear(some_number(&bell)?),
-        _ => return Err(unexpected()),
-    }
-    Ok(())
+    let [bell, _adopted] = exactly::<2>(shared.work.call(&call).await?)?;
+    shared.wake.hear(some_number(&bell)?);
+    Ok(entries.len())
 }
 
 fn judge(call: &mut Call, bytes: &Bytes, shared: &Shared) {
@@ -91,7 +88,8 @@ fn dead_text(bytes: &[u8], reason: DeadReason, now: u64) -> Vec<u8> {
     }
 }
 
-fn bury(call: &mut Call, text: Vec<u8>) {
+/// As a dead letter, with this text.
+pub(crate) fn bury(call: &mut Call, text: Vec<u8>) {
     call.arg("dead").arg(text);
     for _ in 0..7 {
         call.arg("");
@@ -100,17 +98,51 @@ fn bury(call: &mut Call, text: Vec<u8>) {
 
 fn adopt_one(call: &mut Call, bytes: &Bytes, entry: &Entry, rules: &Rules) {
     let mark = &entry.mark;
-    let (budget_from, first, why) = match entry.attempts {
-        0 => (0, 0, NextWhy::First),
-        attempts if starts_over(entry, rules) => (attempts, 0, NextWhy::Replay),
-        attempts => (mark.desde.unwrap_or(0).min(attempts), mark.primeira.unwrap_or(0), NextWhy::Retry),
+    let start = match entry.attempts {
+        0 => Start { budget_from: 0, first: 0, why: NextWhy::First },
+        attempts if starts_over(entry, rules) => {
+            Start { budget_from: attempts, first: 0, why: NextWhy::Replay }
+        }
+        attempts => Start {
+            budget_from: mark.desde.unwrap_or(0).min(attempts),
+            first: mark.primeira.unwrap_or(0),
+            why: NextWhy::Retry,
+        },
     };
+    let key = match &mark.chave {
+        Some(key) => key.clone(),
+        // It waited or died elsewhere, and was shown by this one.
+        None if entry.attempts > 0 => key_text(derived_key(bytes)),
+        None => String::new(),
+    };
+    add_entry(call, "event", bytes, entry, start, &key, rules);
+}
+
+/// How an adopted event's delivery begins.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) budget_from: u32,
+    /// When this budget's first attempt started, in ms; 0 when there was none.
+    pub(crate) first: u64,
+    pub(crate) why: NextWhy,
+}
+
+/// What the script is told of one: whether it is to be attempted (`event`) or is `cancelled`, and what it is.
+pub(crate) fn add_entry(
+    call: &mut Call,
+    what: &str,
+    bytes: &Bytes,
+    entry: &Entry,
+    start: Start,
+    key: &str,
+    rules: &Rules,
+) {
     let (lane, origin) = lane_of(&entry.url);
     let adoption =
         Adoption { id: entry.id.as_ref(), url: &entry.url, policy: rules.policy.as_ref(), body: &entry.body };
-    call.arg("event").arg(lane).arg(origin).arg(encode_adopted(&adoption, bytes));
-    call.number(entry.attempts).number(budget_from).number(first).number(why.tag());
-    call.arg(mark.chave.as_deref().unwrap_or(""));
+    call.arg(what).arg(lane).arg(origin).arg(encode_adopted(&adoption, bytes));
+    call.number(entry.attempts).number(start.budget_from).number(start.first).number(start.why.tag());
+    call.arg(key);
 }
 
 /// A death mark, or as many attempts as a budget has: somebody put it back by hand.
@@ -127,8 +159,9 @@ pub(crate) fn lane_of(url: &str) -> (&str, &str) {
     (lane, &lane[..end])
 }
 
-/// The text with which a settled delivery goes back; empty when it does not.
-pub(crate) fn text_for(settlement: &Settlement, held: Option<&Arc<Held>>) -> Vec<u8> {
+/// The text with which a settled delivery goes back; empty when it does not. `last` is the record of its last attempt
+/// before this one, of this stay; it may be empty.
+pub(crate) fn text_for(settlement: &Settlement, held: Option<&Arc<Held>>, last: &[u8]) -> Vec<u8> {
     let Some(held) = held else { return Vec::new() };
     let Progress { attempts, budget_from, first_attempt_at, .. } = settlement.progress;
     let id = matches!(held.id, EventId::Own(_)).then(|| held.id.to_string());
@@ -136,6 +169,7 @@ pub(crate) fn text_for(settlement: &Settlement, held: Option<&Arc<Held>>) -> Vec
         id,
         chave: Some(key_text(held.event)),
         desde: Some(budget_from).filter(|from| *from > 0),
+        tentou: tried(&held.raw, last, settlement),
         ..Mark::default()
     };
     match settlement.next {
@@ -149,6 +183,17 @@ pub(crate) fn text_for(settlement: &Settlement, held: Option<&Arc<Held>>) -> Vec
         }
         Next::Delivered | Next::Released => Vec::new(),
     }
+}
+
+/// What the text says of its attempts so far, and those since.
+fn tried(raw: &[u8], last: &[u8], settlement: &Settlement) -> Vec<Tried> {
+    let so_far = match Entry::read(raw) {
+        Read::Event(entry) => entry.mark.tentou,
+        Read::Malformed | Read::KeptRaw => Vec::new(),
+    };
+    let last = decode_attempt(last).ok();
+    let more = last.iter().chain(settlement.record.as_deref());
+    tried_with(&so_far, more.map(Tried::new))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | `cycle`, `claimed` | what ended, what is renewed and what is wanted, gathered and sent as one script |
 //! | `outlying` | in a Cluster: what lies in the public keys of other slots is carried in and out |
 //! | `ingress`, `entry` | S2's public keys: what anybody pushed is adopted, and goes back there to wait or die |
+//! | `public` | what waits or is dead in the public keys, listed, found and ordered about where it lies |
 //! | `accept` | events, names and counters of many requests, at a durability that is waited for |
 //! | `wake` | waiting without polling: a bell, heard on a tracked connection |
 //! | `query`, `command` | what is asked and ordered over the API |
@@ -34,6 +35,7 @@ mod link;
 mod moving;
 mod options;
 mod outlying;
+mod public;
 mod push;
 mod query;
 mod reply;

@@ -70,6 +70,8 @@ fn not_allowed(state: DeliveryState) -> Problem {
             "it was delivered; to send it once more all the same, say {\"explicit\":true} (command line: --explicit)"
                 .to_owned()
         }
+        DeliveryState::Dead => "what came in was no event, and another attempt would not make it one; push a corrected one"
+            .to_owned(),
         _ => format!("it is {} and will be attempted anyway", state.name()),
     };
     Problem::new(Code::WrongState, detail)

@@ -3,6 +3,7 @@
 //! Deliberately absent: one that was never claimed. Its event's record says all there is.
 
 use bytes::Bytes;
+use teimoso_delivery::machine::MAX_RECOVERIES;
 use teimoso_delivery::model::{DeadReason, DeliveryState, Millis, Mode, NextWhy, Nonce, Progress};
 
 use super::event::START_BYTES;
@@ -74,6 +75,11 @@ impl DeliveryRecord {
     pub(crate) fn never_claimed(event: &[u8]) -> Result<Option<Self>, Unreadable> {
         let record = Self::claimed_first(event, Nonce(0))?;
         Ok((record.lane > 0).then_some(Self { state: DeliveryState::Pending, ..record }))
+    }
+
+    /// Whether it was in flight at too many deaths, and is only leased to be buried in a public key.
+    pub(crate) const fn is_poison(&self) -> bool {
+        self.adopted && !self.cancel_wished && self.progress.recoveries >= MAX_RECOVERIES
     }
 
     /// The record once it is delivered: all that the script does not look up for itself.

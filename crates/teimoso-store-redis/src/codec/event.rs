@@ -154,6 +154,11 @@ impl EventHead {
         Ok((read, record.len() - reader.rest().len()))
     }
 
+    /// Whether it came in through the ready list.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// How long the payload is, in a record with so many bytes behind its head.
     pub(crate) fn payload_bytes(&self, behind: u64) -> u64 {
         self.body.as_ref().map_or(behind, |body| body.len() as u64)

@@ -55,6 +55,20 @@ pub(crate) fn encode_job(order: &NewReplay, parcel: &ReplayParcel) -> Vec<u8> {
     out
 }
 
+/// Begins an item that is an entry of the public list; others are keys.
+const ENTRY: u8 = b'p';
+
+/// An item of a job's list: an entry of the public list, and the text it gets when it goes back (`None`: the same).
+pub(crate) fn replay_item(entry: &[u8], again: Option<&[u8]>) -> Vec<u8> {
+    let again = again.unwrap_or_default();
+    let mut out = Vec::with_capacity(5 + again.len() + entry.len());
+    out.push(ENTRY);
+    out.extend(u32::try_from(again.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(again);
+    out.extend_from_slice(entry);
+    out
+}
+
 impl JobRecord {
     /// The job as it moves out.
     pub(crate) fn parcel(self, key: Key, seen: Option<Key>) -> ReplayParcel {

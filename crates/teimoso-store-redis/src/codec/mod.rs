@@ -7,9 +7,11 @@ mod acceptance;
 mod attempt;
 mod bytes;
 mod delivery;
+mod derived;
 mod event;
 mod job;
 mod settlement;
+mod tried;
 
 use teimoso_delivery::model::{Key, Nonce};
 
@@ -17,9 +19,11 @@ pub(crate) use acceptance::{acceptance, is_named, named};
 pub(crate) use attempt::{decode_attempt, encode_attempt};
 pub(crate) use bytes::Reader;
 pub(crate) use delivery::{DeliveryRecord, lane_number, lane_text};
+pub(crate) use derived::{derived_key, is_derived};
 pub(crate) use event::{Adoption, EventHead, decode_event, encode_adopted, encode_event, encode_moved};
-pub(crate) use job::{JobRecord, encode_job, encode_order};
+pub(crate) use job::{JobRecord, encode_job, encode_order, replay_item};
 pub(crate) use settlement::{delivered, renewal, settlement};
+pub(crate) use tried::{Tried, lenient as lenient_tried, tried_with};
 
 /// A stored value that this version cannot read: damage, or a newer writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use teimoso_delivery::store::{
 
 use super::views;
 use crate::codec::{EventHead, key_text, parse_key};
+use crate::public;
 use crate::reply::{array, number, some_bytes, unexpected};
 use crate::scripts::READ;
 use crate::shared::Shared;
@@ -126,15 +127,27 @@ enum Step {
     End,
 }
 
+/// What is kept here, and behind it what stands in the public keys.
 pub(crate) async fn deliveries(
     shared: &Shared,
     filter: DeliveryFilter,
 ) -> Result<Page<DeliveryView>, StoreError> {
+    if let Some(cursor) = filter.cursor.as_deref().and_then(public::Cursor::read) {
+        return public::fill(shared, &filter, Some(cursor), end()).await;
+    }
+    let page = kept(shared, &filter).await?;
+    if page.next_cursor.is_some() {
+        return Ok(page);
+    }
+    public::fill(shared, &filter, None, page).await
+}
+
+async fn kept(shared: &Shared, filter: &DeliveryFilter) -> Result<Page<DeliveryView>, StoreError> {
     let Some(mut range) = Range::new(filter.since, filter.until, 'd', filter.cursor.as_deref())? else {
         return Ok(end());
     };
     let limit = filter.limit.clamp(1, MAX_PAGE) as usize;
-    let (order, mut data, mut looked) = (order_of(&filter), Vec::new(), 0);
+    let (order, mut data, mut looked) = (order_of(filter), Vec::new(), 0);
     if is_empty(shared, filter.state).await? {
         return Ok(end());
     }
@@ -146,7 +159,7 @@ pub(crate) async fn deliveries(
             if data.len() == limit {
                 break;
             }
-            if fits(&filter, &view, &head) {
+            if fits(filter, &view, &head) {
                 data.push(view);
             }
             if data.len() == limit && keys.last() != Some(&key) {

@@ -4,12 +4,14 @@ mod listing;
 mod views;
 
 use redis::Value;
-use teimoso_delivery::model::{ContentType, DeliveryId, EventId, Key, Millis};
+use teimoso_delivery::model::{AttemptNumber, AttemptRecord, ContentType, DeliveryId, EventId, Key, Millis};
 use teimoso_delivery::store::{AttemptView, Counts, DeliveryView, EventView, Stats, StoreError};
 
 pub(crate) use listing::{deliveries, events};
 
-use crate::codec::{self, EventHead, key_text};
+use crate::codec::{self, EventHead, Tried, key_text};
+use crate::entry::{Entry, Read};
+use crate::public::{self, Wanted};
 use crate::reply::{array, bytes, exactly, number, some_bytes, some_number};
 use crate::scripts::STATS;
 use crate::shared::Shared;
@@ -31,14 +33,25 @@ async fn find_event(shared: &Shared, id: &EventId) -> Result<Option<(Key, EventV
 }
 
 pub(crate) async fn event(shared: &Shared, id: EventId) -> Result<Option<EventView>, StoreError> {
-    Ok(find_event(shared, &id).await?.map(|(_, view)| view))
+    for _ in 0..LOOKS {
+        if let Some((_, view)) = find_event(shared, &id).await? {
+            return Ok(Some(view));
+        }
+        if let Some(standing) = public::find(shared, &Wanted::Event(&id)).await? {
+            return Ok(Some(standing.event(shared)));
+        }
+    }
+    Ok(None)
 }
 
 pub(crate) async fn payload(
     shared: &Shared,
     id: EventId,
 ) -> Result<Option<(ContentType, bytes::Bytes)>, StoreError> {
-    let Some((key, _)) = find_event(shared, &id).await? else { return Ok(None) };
+    let Some((key, _)) = find_event(shared, &id).await? else {
+        let found = public::find(shared, &Wanted::Event(&id)).await?;
+        return Ok(found.map(|standing| (ContentType::default(), standing.payload())));
+    };
     let mut ask = redis::cmd("HGET");
     ask.arg(shared.keys.own("events")).arg(key_text(key));
     let Some(record) = bytes(shared.reads.command(&ask).await?)? else { return Ok(None) };
@@ -48,28 +61,66 @@ pub(crate) async fn payload(
 
 pub(crate) async fn delivery(shared: &Shared, id: DeliveryId) -> Result<Option<DeliveryView>, StoreError> {
     let Some(key) = shared.key_of(id) else { return Ok(None) };
-    Ok(views::deliveries(shared, &[key_text(key)]).await?.pop().map(|one| one.view))
+    for _ in 0..LOOKS {
+        if let Some(one) = views::deliveries(shared, &[key_text(key)]).await?.pop() {
+            return Ok(Some(one.view));
+        }
+        if let Some(standing) = public::find(shared, &Wanted::Key(key)).await? {
+            return Ok(Some(standing.delivery(shared)));
+        }
+    }
+    Ok(None)
 }
 
 pub(crate) async fn attempts(shared: &Shared, id: DeliveryId) -> Result<Vec<AttemptView>, StoreError> {
-    let Some(key) = shared.key_of(id) else { return Ok(Vec::new()) };
-    let key = key_text(key);
+    let Some(wanted) = shared.key_of(id) else { return Ok(Vec::new()) };
+    let key = key_text(wanted);
     let Some(one) = views::deliveries(shared, std::slice::from_ref(&key)).await?.pop() else {
-        return Ok(Vec::new());
+        let found = public::find(shared, &Wanted::Key(wanted)).await?;
+        return Ok(found.map_or_else(Vec::new, |standing| standing.attempts(shared)));
     };
     let views::Delivery { view, head, last, .. } = one;
     let mut found = Vec::new();
+    let before = tried_before(shared, &key, &head).await?;
     for record in earlier_attempts(shared, &key, view.attempts).await?.into_iter().chain([last]) {
         // None of its attempts left a record.
         if record.is_empty() {
             continue;
         }
-        let EventHead { content_type, headers, .. } = head.clone();
-        let record = codec::decode_attempt(&record).map_err(|_| damaged())?;
-        found.push(AttemptView { record, event_id: view.event_id.clone(), content_type, headers });
+        found.push(codec::decode_attempt(&record).map_err(|_| damaged())?);
     }
-    Ok(found)
+    let known: Vec<AttemptNumber> = found.iter().map(|record| record.number).collect();
+    found.extend(before.into_iter().filter(|record| !known.contains(&record.number)));
+    found.sort_by_key(|record| record.number);
+    let shown = |record| {
+        let EventHead { content_type, headers, .. } = head.clone();
+        AttemptView { record, event_id: view.event_id.clone(), content_type, headers }
+    };
+    Ok(found.into_iter().map(shown).collect())
 }
+
+/// What the text of an event that came in through the public keys says of its attempts.
+async fn tried_before(
+    shared: &Shared,
+    key: &str,
+    head: &EventHead,
+) -> Result<Vec<AttemptRecord>, StoreError> {
+    if !head.is_adopted() {
+        return Ok(Vec::new());
+    }
+    let mut ask = redis::cmd("HGET");
+    ask.arg(shared.keys.own("events")).arg(key);
+    let Some(record) = bytes(shared.reads.command(&ask).await?)? else { return Ok(Vec::new()) };
+    let key = codec::parse_key(key.as_bytes()).map_err(|_| damaged())?;
+    let (_, text) = codec::decode_event(&record, key, shared.ids()).map_err(|_| damaged())?;
+    Ok(match text.as_deref().map(Entry::read) {
+        Some(Read::Event(entry)) => entry.mark.tentou.iter().map(Tried::record).collect(),
+        _ => Vec::new(),
+    })
+}
+
+/// What moves between ours and the public keys while it is looked for is looked for again.
+const LOOKS: usize = 2;
 
 /// The records of all attempts but the last, which is with its delivery.
 async fn earlier_attempts(

@@ -90,12 +90,20 @@ fn read_delivery(value: Value, shared: &Shared) -> Result<Option<Delivery>, Stor
         mode: record.progress.mode,
         reason: record.reason,
         next_attempt,
-        created_at: key.at(),
+        created_at: created_at(key, &record),
         finished_at: record.finished_at,
         last_status: last.as_ref().and_then(|attempt| attempt.status),
         last_error: last.and_then(|attempt| attempt.error),
     };
     Ok(Some(Delivery { key, view, head, last: record.last }))
+}
+
+/// A derived key does not say when its event came: the earliest that is known of it does.
+fn created_at(key: Key, record: &DeliveryRecord) -> Millis {
+    if !codec::is_derived(key) {
+        return key.at();
+    }
+    record.progress.first_attempt_at.or(record.finished_at).unwrap_or(record.due)
 }
 
 fn read_event(value: Value, shared: &Shared) -> Result<Option<(Key, EventView)>, StoreError> {
@@ -107,13 +115,14 @@ fn read_event(value: Value, shared: &Shared) -> Result<Option<(Key, EventView)>,
         delivery => read_delivery(delivery, shared)?,
     };
     let (Ok(key), Ok(head)) = (codec::parse_key(&key), EventHead::decode(&head)) else { return Ok(None) };
+    let created = deliveries.as_ref().map_or(key.at(), |one| one.view.created_at);
     let view = EventView {
         id: head.id(key, shared.ids()),
         payload_bytes: head.payload_bytes(size),
         application: head.application,
         kind: head.kind,
         content_type: head.content_type,
-        created_at: key.at(),
+        created_at: created,
         deliveries: deliveries.into_iter().map(|one| one.view).collect(),
     };
     Ok(Some((key, view)))

@@ -13,6 +13,7 @@ mod history;
 mod load;
 mod moving;
 mod opening;
+mod public;
 mod seats;
 mod sentinels;
 mod staging;

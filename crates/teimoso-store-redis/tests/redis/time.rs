@@ -12,6 +12,7 @@ use teimoso_delivery::testkit::{ManualClock, SeededEntropy, offer};
 use teimoso_store_redis::{Options, RedisStore};
 
 use super::clock::RealClock;
+use super::cost::Spent;
 use super::world::{World, again, story};
 
 const URL: &str = "http://loja.example/";
@@ -103,5 +104,33 @@ fn after_an_outage_workers_that_live_have_a_lease_of_grace() {
         let until = Millis::new(RealClock::start().now().get()).after(LEASE);
         let lost = world.store.extend(vec![(&second.lease).into()], until).await;
         assert_eq!(lost, Ok(Vec::new()));
+    });
+}
+
+#[test]
+fn while_the_grace_runs_nobody_claims_in_vain() {
+    let mut world = World::real(Server::start(Fsync::EverySecond));
+    story(async {
+        accept(&world).await;
+        world.one().await;
+        let now = server_now(&mut world);
+        let member: Vec<Vec<u8>> = world.raw.zrange(LEASES, 0, 0).expect("it is a sorted set");
+        let _: usize = world.raw.zadd(LEASES, &member[0], now - 1_000).expect("it is a sorted set");
+        let _: usize = world.raw.hset(META, "now", now - 16_000).expect("it is a hash");
+        let before = Spent::read(&mut world).scripts;
+        let claims = async {
+            loop {
+                let wake = world.store.claim(world.request(9)).await.expect("an open store answers").wake_at;
+                let wait = wake.expect("the lease ends at some time").since(world.clock.now());
+                assert!(wait > Duration::from_secs(25), "no lease ends before the grace does: {wait:?}");
+                tokio::select! {
+                    () = world.store.wait() => {}
+                    () = world.clock.sleep(wait) => {}
+                }
+            }
+        };
+        assert!(tokio::time::timeout(Duration::from_secs(2), claims).await.is_err(), "it claims for ever");
+        let scripts = Spent::read(&mut world).scripts - before;
+        assert!((1..=12).contains(&scripts), "{scripts} scripts in two seconds");
     });
 }
