@@ -52,6 +52,18 @@ impl Status {
     pub fn new(state: State, raw: impl Into<String>) -> Self {
         Self { state, raw: raw.into() }
     }
+
+    /// The status of a server that says two things of its client: whether it is connected to WhatsApp, and whether a
+    /// phone is linked to it.
+    pub fn of_link(connected: bool, logged_in: bool) -> Self {
+        let state = match (connected, logged_in) {
+            (true, true) => State::Connected,
+            (true, false) => State::Qr,
+            (false, true) => State::Connecting,
+            (false, false) => State::Disconnected,
+        };
+        Self::new(state, format!("connected={connected} logged_in={logged_in}"))
+    }
 }
 
 /// What came of `instance.connect`.

@@ -102,13 +102,7 @@ fn read_status(answer: &Answer) -> Reading<Status> {
         let connected = answer.bool_at(&["/data/Connected", "/data/connected"]);
         let logged_in = answer.bool_at(&["/data/LoggedIn", "/data/loggedIn"]);
         let (Some(connected), Some(logged_in)) = (connected, logged_in) else { return Reading::Unclear };
-        let state = match (connected, logged_in) {
-            (true, true) => State::Connected,
-            (true, false) => State::Qr,
-            (false, true) => State::Connecting,
-            (false, false) => State::Disconnected,
-        };
-        Reading::Done(Status::new(state, format!("connected={connected} logged_in={logged_in}")))
+        Reading::Done(Status::of_link(connected, logged_in))
     })
 }
 
