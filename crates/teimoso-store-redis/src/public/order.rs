@@ -88,10 +88,13 @@ async fn bury(shared: &Shared, standing: &Standing) -> Result<bool, StoreError> 
     let now = shared.clock.now().get();
     let mut call = shared.call(&ADOPT);
     call.number(1u8).arg(source(&standing.found));
-    ingress::bury(&mut call, match standing.found.read {
-        Read::KeptRaw => standing.found.text.to_vec(),
-        _ => kept_raw(&standing.found.text, DeadReason::Malformed, now),
-    });
+    ingress::bury(
+        &mut call,
+        match standing.found.read {
+            Read::KeptRaw => standing.found.text.to_vec(),
+            _ => kept_raw(&standing.found.text, DeadReason::Malformed, now),
+        },
+    );
     run(shared, &call).await
 }
 
@@ -110,7 +113,8 @@ pub(crate) async fn list_buried(
     list: Option<(&str, u64)>,
 ) -> Result<u64, StoreError> {
     let buried = shared.keys.buried();
-    let end: usize = natural::<i64>(&shared.reads.command(cmd("LLEN").arg(&buried)).await?)?.unsigned_abs() as usize;
+    let end: usize =
+        natural::<i64>(&shared.reads.command(cmd("LLEN").arg(&buried)).await?)?.unsigned_abs() as usize;
     let (mut from, mut count) = (0, 0);
     while from < end {
         let last = (from + walk::STEP).min(end) - 1;
@@ -123,8 +127,11 @@ pub(crate) async fn list_buried(
         from = last + 1;
         let now = shared.clock.now().get();
         let named = standing::named(shared, found).await?;
-        let items: Vec<Vec<u8>> =
-            named.iter().filter(|(_, one)| takes(filter, shared, one)).filter_map(|(_, one)| item(one, now)).collect();
+        let items: Vec<Vec<u8>> = named
+            .iter()
+            .filter(|(_, one)| takes(filter, shared, one))
+            .filter_map(|(_, one)| item(one, now))
+            .collect();
         count += items.len() as u64;
         if let (Some((list, seconds)), false) = (list, items.is_empty()) {
             let mut append = pipe();

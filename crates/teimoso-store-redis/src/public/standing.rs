@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use redis::pipe;
 use teimoso_delivery::model::{
-    Application, AttemptRecord, ContentType, DeadReason, DeliveryState, EventId, Headers, Key, Millis, Mode, NextWhy,
+    Application, AttemptRecord, ContentType, DeadReason, DeliveryState, EventId, Headers, Key, Millis, Mode,
+    NextWhy,
 };
 use teimoso_delivery::store::{AttemptView, DeliveryView, EventView, StoreError};
 
@@ -16,9 +17,13 @@ use crate::shared::Shared;
 /// Which of the keys an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    Waiting { due: Millis },
+    Waiting {
+        due: Millis,
+    },
     /// At this place of the list, counted from its head, when it was read.
-    Buried { index: usize },
+    Buried {
+        index: usize,
+    },
 }
 
 /// An entry as it was read.

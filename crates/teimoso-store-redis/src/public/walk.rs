@@ -50,7 +50,11 @@ impl Cursor {
     /// The cursor with this text; `None` when it is none of these.
     pub(crate) fn read(text: &str) -> Option<Self> {
         if let Some(place) = text.strip_prefix('m') {
-            return if place.is_empty() { Some(Self::buried()) } else { Some(Self::Buried(Some(place.parse().ok()?))) };
+            return if place.is_empty() {
+                Some(Self::buried())
+            } else {
+                Some(Self::Buried(Some(place.parse().ok()?)))
+            };
         }
         let place = text.strip_prefix('w')?;
         if place.is_empty() {
@@ -84,7 +88,8 @@ async fn waiting(shared: &Shared, from: Option<(f64, usize)>) -> Result<Step, St
     let mut found = Vec::new();
     while let (Some(text), Some(due)) = (answer.next(), answer.next()) {
         let (text, due) = (some_bytes(text)?, some_bytes(due)?);
-        let due: f64 = std::str::from_utf8(&due).ok().and_then(|due| due.parse().ok()).ok_or_else(unexpected)?;
+        let due: f64 =
+            std::str::from_utf8(&due).ok().and_then(|due| due.parse().ok()).ok_or_else(unexpected)?;
         if due < score {
             (score, past) = (due, 0);
         }
@@ -94,7 +99,10 @@ async fn waiting(shared: &Shared, from: Option<(f64, usize)>) -> Result<Step, St
         past += 1;
     }
     let is_last = found.len() < STEP;
-    Ok(Step { found, next: Some(if is_last { Cursor::buried() } else { Cursor::Waiting(Some((score, past))) }) })
+    Ok(Step {
+        found,
+        next: Some(if is_last { Cursor::buried() } else { Cursor::Waiting(Some((score, past))) }),
+    })
 }
 
 /// As Redis reads it.

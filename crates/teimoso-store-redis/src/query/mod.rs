@@ -4,9 +4,7 @@ mod listing;
 mod views;
 
 use redis::Value;
-use teimoso_delivery::model::{
-    AttemptNumber, AttemptRecord, ContentType, DeliveryId, EventId, Key, Millis,
-};
+use teimoso_delivery::model::{AttemptNumber, AttemptRecord, ContentType, DeliveryId, EventId, Key, Millis};
 use teimoso_delivery::store::{AttemptView, Counts, DeliveryView, EventView, Stats, StoreError};
 
 pub(crate) use listing::{deliveries, events};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use teimoso_delivery::model::{DeadReason, DeliveryId, DeliveryState, EventId, Millis, NextWhy};
 use teimoso_delivery::store::{
-    CancelOutcome, DeliveryFilter, DeliveryView, LEASE, NewReplay, Next, ReplayFilter, ReplayState, RetryOutcome,
-    Store, StoreErrorKind,
+    CancelOutcome, DeliveryFilter, DeliveryView, LEASE, NewReplay, Next, ReplayFilter, ReplayState,
+    RetryOutcome, Store, StoreErrorKind,
 };
 use teimoso_delivery::testkit::offer;
 
@@ -65,13 +65,18 @@ fn s2_1_what_waits_and_what_died_is_listed_and_found() {
         assert_eq!(ours.next_attempt, Some((later(), NextWhy::Retry)));
         let buried = list(&world, in_state(DeliveryState::Dead)).await;
         let reasons: Vec<_> = buried.iter().map(|view| view.reason).collect();
-        let expected = [DeadReason::Malformed, DeadReason::AttemptsExhausted, DeadReason::PermanentStatus].map(Some);
+        let expected =
+            [DeadReason::Malformed, DeadReason::AttemptsExhausted, DeadReason::PermanentStatus].map(Some);
         assert_eq!(reasons, expected, "the last first");
         assert_eq!((buried[2].id, buried[2].event_id.to_string().as_str()), (dead, "evt_2"));
         assert_eq!(list(&world, all()).await.len(), 6);
         let malformed = DeliveryFilter { reason: Some(DeadReason::Malformed), ..all() };
         assert_eq!(list(&world, malformed).await.len(), 1);
-        assert_eq!(list(&world, DeliveryFilter { until: Some(START), ..all() }).await.len(), 2, "of unknown age");
+        assert_eq!(
+            list(&world, DeliveryFilter { until: Some(START), ..all() }).await.len(),
+            2,
+            "of unknown age"
+        );
 
         for seen in scheduled.iter().chain(&buried) {
             assert_eq!(&view(&world, seen.id).await, seen);
@@ -90,7 +95,11 @@ fn s2_1_what_waits_and_what_died_is_listed_and_found() {
 fn pages_go_on_through_the_public_keys_and_show_each_once() {
     let (mut world, _) = World::by_hand();
     story(async {
-        world.store.accept((0..7).map(|_| offer(URL).event()).collect()).await.expect("an open store accepts");
+        world
+            .store
+            .accept((0..7).map(|_| offer(URL).event()).collect())
+            .await
+            .expect("an open store accepts");
         for n in 0..70 {
             // Many have the same score.
             world.command(&["ZADD", WAITING, &(later().get() + n / 20).to_string(), &tried(n as usize, 1)]);
@@ -151,10 +160,14 @@ fn what_waits_is_tried_now_or_cancelled_and_counted() {
             world.command(&["ZADD", WAITING, &later().get().to_string(), &tried(n, n as u32)]);
         }
         let waiting = list(&world, in_state(DeliveryState::Scheduled)).await;
-        let id = |name: &str| waiting.iter().find(|view| view.event_id.to_string() == name).map(|view| view.id);
+        let id =
+            |name: &str| waiting.iter().find(|view| view.event_id.to_string() == name).map(|view| view.id);
         let (first, second) = (id("evt_1").expect("listed"), id("evt_2").expect("listed"));
         assert_eq!(world.store.cancel(first).await, Ok(CancelOutcome::Cancelled));
-        assert_eq!(world.store.cancel(first).await, Ok(CancelOutcome::AlreadyFinal(DeliveryState::Cancelled)));
+        assert_eq!(
+            world.store.cancel(first).await,
+            Ok(CancelOutcome::AlreadyFinal(DeliveryState::Cancelled))
+        );
         assert_eq!(world.waiting().len(), 1);
         let counts = world.counts().await;
         assert_eq!((counts.cancelled, counts.scheduled, counts.accepted), (1, 1, 2));
@@ -194,7 +207,11 @@ fn s2_9_a_replay_job_takes_the_public_dead_letters_too() {
         world.settle(dies, DEAD).await;
         world.command(&["RPUSH", BURIED, &tried(2, 1), "{nonsense", &tried(3, 5), &tried(3, 5)]);
         let order = NewReplay { filter: ReplayFilter::default(), rate: 10_000, dry_run: false };
-        let dry = world.store.start_replay(NewReplay { dry_run: true, ..order }).await.expect("an open store obeys");
+        let dry = world
+            .store
+            .start_replay(NewReplay { dry_run: true, ..order })
+            .await
+            .expect("an open store obeys");
         assert_eq!(dry.estimated, 4);
         let job = world.store.start_replay(order).await.expect("an open store obeys");
         clock.advance(Duration::from_secs(1));
