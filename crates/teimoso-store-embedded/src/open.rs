@@ -122,7 +122,8 @@ fn load(
         (SELECT ifnull(max(id), -1) FROM replay))";
     let last: i64 = conn.query_row(last, [], |row| row.get(0))?;
     let expunged = rows::meta(conn, rows::LAST_EXPUNGED)?.unwrap_or(-1);
-    let keys = KeyClock::after(Key::from_raw(last.max(expunged)));
+    let replays = rows::meta(conn, rows::LAST_REPLAY)?.unwrap_or(-1);
+    let keys = KeyClock::after(Key::from_raw(last.max(expunged).max(replays)));
     let mut core = Core::new(counts(conn)?, limits);
     load_lanes(conn, &mut core)?;
     Ok(Shared::new(clock, IdSpace::new(salt), keys, options, limits, core))

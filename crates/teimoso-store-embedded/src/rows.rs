@@ -233,6 +233,9 @@ fn response(row: &Row<'_>) -> Result<Option<Box<ResponseRecord>>> {
 /// In `meta`: the largest key that expiry removed. No key is given out twice, whatever the clock does.
 pub(crate) const LAST_EXPUNGED: &str = "last_expunged";
 
+/// The same of replay jobs; names are never theirs.
+pub(crate) const LAST_REPLAY: &str = "last_replay";
+
 /// The columns of a lane and where they are from, in the order [`lane`] reads.
 macro_rules! lane_columns {
     () => {

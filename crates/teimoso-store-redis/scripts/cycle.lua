@@ -150,6 +150,12 @@ local function sweep()
     write('ZREM', P .. 'order:bare', gone)
   end
 
+  local function sweep_jobs(most)
+    local gone = call('ZRANGEBYSCORE', P .. 'jobs_ended', '-inf', now - HISTORY_MS, 'LIMIT', '0', most)
+    write('HDEL', P .. 'jobs', gone)
+    write('ZREM', P .. 'jobs_ended', gone)
+  end
+
   -- The order of events names at its beginning what is gone, and the odd one that outlives those after it: that goes
   -- beside it, so that the list stays about as long as there are events.
   local function trim_order()
@@ -171,6 +177,7 @@ local function sweep()
   sweep_history(400)
   sweep_cancelled(8)
   sweep_bare(8)
+  sweep_jobs(8)
   if #expunged == 0 then return end
   write('HDEL', EVENTS, expunged)
   write('HDEL', DELIVERIES, expunged)

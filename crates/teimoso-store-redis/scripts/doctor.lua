@@ -2,7 +2,7 @@
 -- judged as it stands now, whatever a scan saw. Without healing it writes nothing.
 --
 -- ARGV[4..6]  what is judged, whether to heal (1 or 0), a lease in ms
--- ARGV[7..]   deliveries: keys · leases: members · queue: the lane, then keys · lanes: numbers · lane: one number ·
+-- ARGV[7..]   deliveries, listed: keys · order: which listing, then keys · leases: members · queue: the lane, then keys · lanes: numbers · lane: one number ·
 --             taken: tokens · names: names · jobs: keys · claims: nonces ·
 --             open: a delivery's key, its lane's name · slots: a lane, its count, the true one ·
 --             counters: names and values as they were read, each with what is to be added
@@ -13,7 +13,7 @@
 local ALIVE_NOT_QUEUED, QUEUED_WITHOUT_DELIVERY, IN_FLIGHT_WITHOUT_LEASE, LEASE_WITHOUT_DELIVERY = 3, 4, 5, 6
 local DELIVERY_WITHOUT_EVENT, NAME_WITHOUT_EVENT, LANE_MISSING = 7, 9, 11
 local LANE_NOT_WAITING, LANE_SLOTS_OFF, TAKEN_WITHOUT_DEADLINE, DEADLINE_WITHOUT_ENTRY = 12, 13, 14, 15
-local REPLAY_NOT_DUE, STALE_PROCESS_ENTRY, COUNTERS_OFF = 21, 22, 1
+local REPLAY_NOT_DUE, STALE_PROCESS_ENTRY, LISTING_OFF, COUNTERS_OFF = 21, 22, 23, 1
 local REASON_MALFORMED = 9
 local LEASES, CLAIMS, COUNTS, JOBS, JOBS_DUE = P .. 'leases', P .. 'claims', P .. 'counts', P .. 'jobs', P .. 'jobs_due'
 local TAKEN, TAKEN_UNTIL = P .. 'taken', P .. 'taken_until'
@@ -69,9 +69,39 @@ local function not_queued(l, d)
   ring_bell = true
 end
 
+-- Whether a delivery with a record is in the listing of its kind.
+local function look_up_listing(d)
+  local order = order_of(d.state, d.attempts > 0)
+  if not order or call('ZSCORE', order, d.key) then return end
+  found(d.key, LISTING_OFF, true)
+  if healing then call('ZADD', order, '0', d.key) end
+end
+
+-- One that a listing names.
+function judge.order(key)
+  local order, d = P .. 'order:' .. ARGV[7], delivery(key)
+  if not call('ZSCORE', order, key) or (d and order_of(d.state, d.attempts > 0) == order) then return end
+  found(key, LISTING_OFF, true)
+  if healing then call('ZREM', order, key) end
+end
+
+-- An event that was not seen in the order of events. The list is in order: it is looked up by halves.
+function judge.listed(key)
+  if call('HEXISTS', EVENTS, key) == 0 or call('ZSCORE', EVENT_ORDER_OLD, key) then return end
+  local low, high = 0, call('LLEN', EVENT_ORDER)
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if call('LINDEX', EVENT_ORDER, middle) < key then low = middle + 1 else high = middle end
+  end
+  if call('LINDEX', EVENT_ORDER, low) == key then return end
+  found(key, LISTING_OFF, true)
+  if healing then call('ZADD', EVENT_ORDER_OLD, '0', key) end
+end
+
 function judge.deliveries(key)
   local d = delivery(key)
   if d and call('HEXISTS', EVENTS, key) == 0 then return without_event(d) end
+  if d then look_up_listing(d) end
   d = d or fresh_delivery(key)
   if not d or d.state > SCHEDULED then return end
   local l = lane_of(d.lane)
@@ -271,7 +301,7 @@ elseif what == 'slots' then
 elseif what == 'counters' then
   counters()
 else
-  if what == 'queue' then first = 8 end
+  if what == 'queue' or what == 'order' then first = 8 end
   for index = first, #ARGV do judge[what](ARGV[index]) end
 end
 if healing then finish() end

@@ -7,7 +7,8 @@
 
 local JOB = '>BBBI8I8I4I8I8I8I8I8'
 local RUNNING, FINISHED, STOPPED = 0, 1, 2
-local JOBS, JOBS_DUE = P .. 'jobs', P .. 'jobs_due'
+-- Jobs by when they ended: the history's age is theirs, too.
+local JOBS, JOBS_DUE, JOBS_ENDED = P .. 'jobs', P .. 'jobs_due', P .. 'jobs_ended'
 
 local function start(prepared, raw)
   local version, state, reason, since, until_ms, rate = unpk(JOB, raw)
@@ -15,6 +16,7 @@ local function start(prepared, raw)
   local estimated, finished = call('LLEN', prepared), 0
   if estimated == 0 then
     state, finished = FINISHED, now + 1
+    call('ZADD', JOBS_ENDED, now_text, key)
   else
     state = RUNNING
     call('RENAME', prepared, P .. 'job:' .. key)
@@ -36,6 +38,7 @@ local function stop(key)
     call('ZREM', JOBS_DUE, key)
     record = pack(JOB, version, STOPPED, reason, since, until_ms, rate, estimated, done, failed, created, now + 1)
     call('HSET', JOBS, key, record)
+    call('ZADD', JOBS_ENDED, now_text, key)
   end
   return { finish(), key, record }
 end

@@ -154,7 +154,7 @@ local function job_in()
   local key, record, prepared = next_arg(), next_arg(), next_arg()
   call('HSET', JOBS, key, record)
   -- Its second byte is the state; zero is running.
-  if byte(record, 2) ~= 0 then return end
+  if byte(record, 2) ~= 0 then return call('ZADD', P .. 'jobs_ended', now, key) end
   call('DEL', P .. 'job:' .. key)
   if prepared ~= '' and call('EXISTS', P .. prepared) == 1 then
     call('RENAME', P .. prepared, P .. 'job:' .. key)

@@ -116,6 +116,7 @@ local function run_replays(due)
     if ended or call('LLEN', left) == 0 then
       state, finished = FINISHED, now + 1
       call('ZREM', JOBS_DUE, id)
+      call('ZADD', P .. 'jobs_ended', now_text, id)
     else
       call('ZADD', JOBS_DUE, turn(), id)
     end

@@ -53,6 +53,8 @@ crate::model::named! {
         ReplayNotDue = 21 "replay_not_due",
         /// What a process that is gone left behind and nobody would clear away.
         StaleProcessEntry = 22 "stale_process_entry",
+        /// A listing that leaves something out, or names what is not of its kind.
+        ListingOff = 23 "listing_off",
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Result};
 use teimoso_delivery::model::{DeliveryState, Key, Millis};
+use teimoso_delivery::store::ReplayState;
 
 use super::batch::Batch;
 use super::names::{Names, WINDOW_HOURS, hour_of};
@@ -92,6 +93,7 @@ impl Expiry {
             self.next_at = batch.now.after(STEP_PAUSE);
             return Ok(());
         }
+        forget_replays(batch, keep_from)?;
         self.cursor = -1;
         self.give_back(batch, batch.now.after(pause), idle)
     }
@@ -126,13 +128,33 @@ impl Expiry {
         }
         fault::point("expire-half");
         if let Some(last) = last_expunged {
-            let sql = "INSERT INTO meta VALUES (?1, ?2)
-                ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
-            batch.execute(sql, (rows::LAST_EXPUNGED, last))?;
+            note_gone(batch, rows::LAST_EXPUNGED, last)?;
         }
         let all = found.last().is_none_or(|(event, _, _)| *event == self.cursor);
         Ok(if all && found.len() < STEP_EVENTS { Pass::Ended } else { Pass::Going })
     }
+}
+
+/// Removes replay jobs that ended before `keep_from`, as many as one step may; their keys are not given out again.
+fn forget_replays(batch: &mut Batch<'_>, keep_from: Millis) -> Result<()> {
+    let limit = i64::try_from(STEP_EVENTS).unwrap_or(i64::MAX);
+    let sql = "SELECT id FROM replay WHERE state <> ?1 AND finished_at < ?2 LIMIT ?3";
+    let found: Vec<i64> = batch
+        .conn
+        .prepare_cached(sql)?
+        .query_map((ReplayState::Running.tag(), rows::raw_millis(keep_from), limit), |row| row.get(0))?
+        .collect::<Result<_>>()?;
+    for id in &found {
+        batch.execute("DELETE FROM replay WHERE id = ?1", [*id])?;
+    }
+    found.iter().max().map_or(Ok(()), |last| note_gone(batch, rows::LAST_REPLAY, *last))
+}
+
+/// The largest key that was removed: none up to it is given out again.
+fn note_gone(batch: &Batch<'_>, name: &str, last: i64) -> Result<()> {
+    let sql = "INSERT INTO meta VALUES (?1, ?2)
+        ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
+    batch.execute(sql, (name, last))
 }
 
 const EXPIRED: &str =

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use teimoso_delivery::model::{DeadReason, DeliveryState, EventId};
-use teimoso_delivery::store::{CancelOutcome, Next, RetryOutcome, Store};
+use teimoso_delivery::store::{
+    CancelOutcome, NewReplay, Next, ReplayFilter, ReplayState, RetryOutcome, Store,
+};
 use teimoso_delivery::testkit::offer;
 
 use super::bench::{End, Home, Open, URL, again_at, run};
@@ -174,5 +176,25 @@ fn the_file_gives_the_space_back_in_steps() {
         let bytes = std::fs::metadata(home.database()).unwrap().len();
         assert!(bytes < 5 << 20, "{bytes} bytes of 25 MB are left");
         assert_eq!(home.open().view(kept).await.state, DeliveryState::Pending);
+    });
+}
+
+#[test]
+fn replay_jobs_that_ended_leave_after_the_retention() {
+    run(async {
+        let open = keeping(HOUR);
+        let order = NewReplay { filter: ReplayFilter::default(), rate: 100, dry_run: false };
+        let job = open.store.start_replay(order).await.expect("an open store obeys").id.expect("it is kept");
+        open.pass(STEP);
+        open.nudge().await;
+        open.pass(HOUR / 2);
+        open.nudge().await;
+        let kept = open.store.replay(job).await.expect("an open store reads").expect("it is kept");
+        assert_eq!(kept.state, ReplayState::Finished);
+        open.pass(2 * HOUR);
+        expire(&open).await;
+        assert_eq!(open.store.replay(job).await, Ok(None));
+        let later = open.again(End::Killed).await.store.start_replay(order).await;
+        assert_ne!(later.expect("an open store obeys").id, Some(job));
     });
 }

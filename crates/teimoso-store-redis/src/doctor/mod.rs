@@ -51,6 +51,7 @@ pub(crate) async fn examine(
     let mut visit = Visit { shared, heal: examination.heal, checkup: Checkup::default() };
     facts::look(&visit.shared, examination.write_for, &mut visit.checkup).await?;
     visit.deliveries(&watch).await?;
+    visit.listings().await?;
     visit.leases().await?;
     visit.lanes().await?;
     visit.taken().await?;

@@ -12,7 +12,7 @@ use crate::reply::{array, bytes, exactly, natural, some_bytes, some_number, unex
 
 /// What one step of a scan asks for.
 const STEP: usize = 200;
-/// The same where values may be large.
+/// The same where values may be large, and of what one script judges where each takes a look through a list.
 const FEW: usize = 10;
 
 // Places of a lane, as the scripts number them.
@@ -122,22 +122,41 @@ impl Visit {
         queued: &HashSet<Vec<u8>>,
         known: &HashSet<Vec<u8>>,
     ) -> Result<(), StoreError> {
-        for keys in self.event_keys().await?.chunks(STEP) {
-            let fresh = keys.iter().filter(|key| !queued.contains(*key) && !known.contains(*key));
-            let fresh: Vec<Vec<u8>> = fresh.cloned().collect();
-            self.judge("deliveries", None, &fresh).await?;
+        let events = self.event_keys().await?;
+        let fresh = events.iter().filter(|key| !queued.contains(*key) && !known.contains(*key));
+        let fresh: Vec<Vec<u8>> = fresh.cloned().collect();
+        for few in fresh.chunks(FEW) {
+            self.judge("deliveries", None, few).await?;
+        }
+        // What waits or has a record has an event, and that is in the order of events.
+        let unlisted = queued.union(known).filter(|key| !events.contains(*key));
+        let unlisted: Vec<Vec<u8>> = unlisted.cloned().collect();
+        for few in unlisted.chunks(FEW) {
+            self.judge("listed", None, few).await?;
+        }
+        Ok(())
+    }
+
+    /// The listings by kind: whether what they name is of theirs.
+    pub(super) async fn listings(&mut self) -> Result<(), StoreError> {
+        for name in ["tried", "dead", "cancelled"] {
+            let mut scan = Scan::sorted(self.shared.keys.own(&format!("order:{name}")));
+            while let Some(members) = self.next(&mut scan).await? {
+                let keys: Vec<Vec<u8>> = members.into_iter().map(|(key, _)| key).collect();
+                self.judge("order", Some(name), &keys).await?;
+            }
         }
         Ok(())
     }
 
     /// Every event's key; the list may name what is gone.
-    pub(super) async fn event_keys(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+    pub(super) async fn event_keys(&self) -> Result<HashSet<Vec<u8>>, StoreError> {
         let mut keys: HashSet<Vec<u8>> = self.members("order:events").await?;
         let mut scan = Scan::sorted(self.shared.keys.own("order:old"));
         while let Some(members) = self.next(&mut scan).await? {
             keys.extend(members.into_iter().map(|(key, _)| key));
         }
-        Ok(keys.into_iter().collect())
+        Ok(keys)
     }
 
     /// The keys of everything that waits in some lane.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis_fixture::{Fsync, Server};
 use teimoso_delivery::model::{DeliveryId, DeliveryState};
-use teimoso_delivery::store::{Checkup, Claimed, FactValue, FindingKind, LEASE, Next, Store};
+use teimoso_delivery::store::{Checkup, Claimed, DeliveryFilter, FactValue, FindingKind, LEASE, Next, Store};
 use teimoso_delivery::testkit::{ManualClock, Offer, offer};
 use teimoso_store_redis::Examination;
 
@@ -403,5 +403,38 @@ fn g2_beside_a_fleet_at_work_nothing_is_found_and_nothing_is_lost() {
         let checkup = examine(&world, false).await;
         assert_eq!((findings(&checkup), checkup.counts.delivered), (Vec::new(), total as u64));
         assert_eq!(checkup.scanned, Some(checkup.counts));
+    });
+}
+
+#[test]
+fn listings_name_everything_of_their_kind_and_nothing_else() {
+    by_hand(async |world, _| {
+        let mut sent = Vec::new();
+        for n in 0..4 {
+            sent.push(send(world, offer(&format!("http://loja.example/{n}"))).await);
+        }
+        let taken = world.claim(2).await;
+        let dead = taken[0].lease.delivery();
+        let (first, second) = (taken.len(), again(world.clock.now().after(Duration::from_secs(60))));
+        assert_eq!(first, 2);
+        for (claimed, next) in taken.into_iter().zip([super::world::DEAD, second]) {
+            world.settle(claimed, next).await;
+        }
+        assert_eq!(findings(&examine(world, false).await), []);
+        // Every event is out of the order of events; the dead and the tried are out of theirs; others are in them.
+        for key in ["order:events", "order:dead", "order:tried"] {
+            world.command(&["DEL", &own(key)]);
+        }
+        world.command(&["ZADD", &own("order:cancelled"), "0", "000000000000ffe"]);
+        found_and_healed(world, &[(FindingKind::ListingOff, 4 + 2 + 1)]).await;
+        let dead_ones =
+            DeliveryFilter { state: Some(DeliveryState::Dead), limit: 9, ..DeliveryFilter::default() };
+        let page = world.store.deliveries(dead_ones).await.expect("an open store reads");
+        assert_eq!(page.data.iter().map(|view| view.id).collect::<Vec<_>>(), [dead]);
+        let all = DeliveryFilter { limit: 9, ..DeliveryFilter::default() };
+        let page = world.store.deliveries(all).await.expect("an open store reads");
+        let mut listed: Vec<_> = page.data.iter().map(|view| view.id).collect();
+        listed.reverse();
+        assert_eq!(listed, sent);
     });
 }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use teimoso_delivery::model::{DeliveryId, DeliveryState};
-use teimoso_delivery::store::{CancelOutcome, DeliveryFilter, EventFilter, Next, RetryOutcome, Store};
+use teimoso_delivery::store::{
+    CancelOutcome, DeliveryFilter, EventFilter, NewReplay, Next, ReplayFilter, ReplayState, RetryOutcome,
+    Store,
+};
 use teimoso_delivery::testkit::{ManualClock, SeededEntropy, offer};
 use teimoso_store_redis::{Options, RedisStore};
 
@@ -116,5 +119,34 @@ fn a_delivery_cancelled_in_its_lane_and_wanted_again_is_claimed_once() {
         assert_eq!(world.claim(9).await.len(), 0);
         let ghosts = world.command(&["EXISTS", "{webhooks:prontos}:ghosts"]);
         assert_eq!(ghosts, redis::Value::Int(0));
+    });
+}
+
+#[test]
+fn replay_jobs_that_ended_leave_with_the_historys_age() {
+    let (mut world, clock) = keeping(10);
+    story(async {
+        let order = NewReplay { filter: ReplayFilter::default(), rate: 1, dry_run: false };
+        let empty =
+            world.store.start_replay(order).await.expect("an open store obeys").id.expect("it is kept");
+        accept(&world, 2).await;
+        for claimed in world.claim(9).await {
+            world.settle(claimed, super::world::DEAD).await;
+        }
+        let stopped =
+            world.store.start_replay(order).await.expect("an open store obeys").id.expect("it is kept");
+        world.store.cancel_replay(stopped).await.expect("an open store obeys");
+        let running =
+            world.store.start_replay(order).await.expect("an open store obeys").id.expect("it is kept");
+        let seen = async |id| world.store.replay(id).await.expect("an open store reads").map(|job| job.state);
+        clock.advance(Duration::from_secs(60));
+        world.claim(9).await;
+        assert_eq!(seen(empty).await, Some(ReplayState::Finished));
+        assert_eq!(seen(stopped).await, Some(ReplayState::Cancelled));
+        assert_eq!(seen(running).await, Some(ReplayState::Finished));
+        clock.advance(Duration::from_secs(3_600));
+        world.claim(0).await;
+        assert_eq!((seen(empty).await, seen(stopped).await, seen(running).await), (None, None, None));
+        assert_eq!(world.command(&["EXISTS", "{webhooks:prontos}:jobs_ended"]), redis::Value::Int(0));
     });
 }

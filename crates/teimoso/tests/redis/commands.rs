@@ -49,3 +49,35 @@ fn send_with_more_than_s2_has_fields_for_goes_through_the_store() {
     assert!(ended.stderr.contains("delivered (HTTP 200) after 1 attempt"), "{ended:?}");
     assert_eq!(receiver.arrived()[0].header("webhook-id"), ended.stdout.trim_end());
 }
+
+#[test]
+fn s2_9_a_public_dead_letter_is_listed_shown_and_replayed_by_its_id() {
+    let server = Server::start(Fsync::EverySecond);
+    let url = server.url();
+    let receiver = Receiver::answering(&[200]);
+    // As a sender of another kind left it.
+    let letter =
+        format!(r#"{{"id":"evt_1","url":"{}","corpo":{{"a":1.0}},"tentativas":5}}"#, receiver.url("/x"));
+    for entry in [letter.as_str(), "{nonsense"] {
+        let _: usize =
+            redis::Commands::rpush(&mut server.raw(), "webhooks:mortos", entry).expect("the server takes it");
+    }
+    let serving = on(&url).run();
+    let dead = lines(&command(&url, &["dead", "list", "--json"]));
+    let reasons: Vec<&Value> = dead.iter().map(|letter| &letter["reason"]).collect();
+    assert_eq!(reasons, ["malformed", "attempts_exhausted"]);
+    let id = dead[1]["id"].as_str().expect("it has an id").to_owned();
+    let shown = lines(&command(&url, &["events", "show", "evt_1", "--json"]));
+    assert_eq!(shown[0]["deliveries"][0]["id"], *id);
+    let malformed = dead[0]["id"].as_str().expect("it has an id");
+    let refused = command(&url, &["dead", "replay", malformed]);
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("no event"), "{refused:?}");
+
+    let replayed = command(&url, &["dead", "replay", &id]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+    serving.api.until_state(&id, "delivered");
+    assert_eq!(receiver.arrived()[0].body, br#"{"a":1.0}"#);
+    serving.api.counts().assert_conserved();
+    serving.stop();
+}

@@ -24,7 +24,7 @@ fn g2_what_nobody_would_deliver_is_healed_beside_the_fleet_and_delivered() {
 
     let mut raw = server.raw();
     let tag = "{webhooks:prontos}";
-    let _: () = redis::cmd("DEL").arg(format!("{tag}:lane:1")).query(&mut raw).expect("deleted");
+    let _: () = redis::cmd("DEL").arg(format!("{tag}:lane:00000001")).query(&mut raw).expect("deleted");
     let _: () = redis::cmd("DEL").arg(format!("{tag}:timers")).query(&mut raw).expect("deleted");
     let seen = doctor(&server.url(), &["--json"]);
     assert_eq!(seen.code, Some(1), "{seen:?}");
