@@ -119,6 +119,7 @@ fn adopt_one(call: &mut Call, bytes: &Bytes, entry: &Entry, rules: &Rules) {
 }
 
 /// How an adopted event's delivery begins.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
     pub(crate) budget_from: u32,
     /// When this budget's first attempt started, in ms; 0 when there was none.
