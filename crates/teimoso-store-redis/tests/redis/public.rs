@@ -81,7 +81,7 @@ fn s2_1_what_waits_and_what_died_is_listed_and_found() {
         for seen in scheduled.iter().chain(&buried) {
             assert_eq!(&view(&world, seen.id).await, seen);
             let event = world.store.event(seen.event_id.clone()).await.expect("an open store reads");
-            assert_eq!(event.expect("it is there").deliveries, [seen.clone()]);
+            assert_eq!(event.expect("it is there").deliveries, std::slice::from_ref(seen));
         }
         let raw = world.store.payload(buried[0].event_id.clone()).await.expect("an open store reads");
         assert_eq!(raw.map(|(_, bytes)| bytes), Some(b"{nonsense"[..].into()));
