@@ -60,7 +60,7 @@ pub enum ForgejoCommand {
 /// Which Forgejo, and with which token.
 #[derive(Debug, Clone, Args)]
 pub struct ForgeArgs {
-    /// The Forgejo to talk to, such as https://codeberg.org
+    /// The Forgejo to talk to, such as `https://codeberg.org`
     // Read as text: whoever parses arguments repeats a refused one on the terminal, and this one may hold a password.
     #[arg(long, env = "TEIMOSO_FORGEJO_URL", hide_env_values = true, value_name = "URL", display_order = LAST)]
     pub server: Option<Private>,
