@@ -74,6 +74,12 @@ if not clock_is_ours then
   end
 end
 local now_text = string.format('%d', now)
+-- When no script ran for half a lease, Redis was away, and whichever script is the first says so: workers that live get
+-- a lease of time to say that they do before anybody takes what they hold. A grace given by a clock that went back
+-- since is none.
+local OUTAGE_MS = 15000
+local was_away = last_run and now - last_run > OUTAGE_MS
+if was_away then grace = now + 2 * OUTAGE_MS elseif grace > now + 2 * OUTAGE_MS then grace = 0 end
 -- An instant of the caller's clock is ours plus this. Delays are kept, skew is not.
 local shift = now - caller_now
 

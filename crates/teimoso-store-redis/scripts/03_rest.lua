@@ -212,6 +212,10 @@ local function finish()
     marks[#marks + 1] = 'now'
     marks[#marks + 1] = now_text
   end
+  if was_away then
+    marks[#marks + 1] = 'grace'
+    marks[#marks + 1] = string.format('%d', grace)
+  end
   write('HSET', META, marks)
   if ring_bell then return call('INCR', P .. 'bell') end
   return tonumber(call('GET', P .. 'bell') or '0')

@@ -11,7 +11,7 @@ local function head_is_due(order)
   return tonumber(call('ZRANGE', order, 0, 0, 'WITHSCORES')[2] or math.huge) <= now
 end
 
-local NOTED_EVERY_MS, OUTAGE_MS = 5000, 15000
+local NOTED_EVERY_MS = 5000
 local what, who, seats, lasts_ms = ARGV[4], ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
 -- The first seats are told first, so whoever sits moves up. A seat is a key that ends by itself: everybody else sees by
@@ -38,7 +38,7 @@ end
 
 -- Frees nothing, and lets the writes through when memory is full.
 call('HDEL', META, '-')
-if last_run and now - last_run > NOTED_EVERY_MS and now - last_run <= OUTAGE_MS then
+if last_run and now - last_run > NOTED_EVERY_MS and not was_away then
   call('HSET', META, 'now', string.format('%d', now))
 end
 

@@ -4,19 +4,6 @@ local taken, unfinished = {}, 0
 -- Deliveries recovered or replayed by one script; jobs looked at.
 local SLICE, MOST_JOBS = 100, 20
 
--- When no script ran for half a lease, Redis was away: workers that live get time to say so first.
-local function in_grace()
-  if clock_is_ours then return false end
-  if last_run and now - last_run > lease_ms / 2 then
-    grace = now + lease_ms
-    call('HSET', META, 'grace', string.format('%d', grace))
-  elseif grace > now + lease_ms then
-    -- Given by a clock that went back since.
-    grace = 0
-  end
-  return grace > now
-end
-
 -- A lease is one of its claim's, all of which end at once; or its delivery's own, once it was renewed.
 local function recover_expired(members)
   -- What was held when its process died or lost it: again, unless that may repeat what must not be, or it kills us.
@@ -136,7 +123,7 @@ local function run_replays(due)
 end
 
 if will_claim then
-  local ended = not in_grace() and call('ZRANGEBYSCORE', P .. 'leases', '-inf', now_text, 'LIMIT', '0', SLICE) or {}
+  local ended = grace <= now and call('ZRANGEBYSCORE', P .. 'leases', '-inf', now_text, 'LIMIT', '0', SLICE) or {}
   if #ended > 0 then recover_expired(ended) end
   local jobs = call('ZRANGEBYSCORE', P .. 'jobs_due', '-inf', now_text, 'LIMIT', '0', MOST_JOBS)
   if #jobs > 0 then run_replays(jobs) end

@@ -32,10 +32,25 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 /// What a cycle is made of.
 pub(crate) enum Op {
     Settle(Vec<Settlement>, Reply<Vec<LanePause>>),
-    Extend(Vec<LeaseRef>, Millis, Reply<Vec<LeaseRef>>),
-    Claim(ClaimRequest, Reply<Claim>),
+    Extend(Vec<LeaseRef>, Until, Reply<Vec<LeaseRef>>),
+    /// With the time at which it was asked for.
+    Claim(ClaimRequest, Millis, Reply<Claim>),
     /// Answered when everything before it is done.
     Close(oneshot::Sender<()>),
+}
+
+/// When a lease ends that was asked for at some time. What has waited for a server that was away is not born expired:
+/// the lease is as long as it was to be, from the moment the script is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Until {
+    pub(crate) until: Millis,
+    pub(crate) asked: Millis,
+}
+
+impl Until {
+    fn seen_at(self, now: Millis) -> Millis {
+        self.until.after(now.since(self.asked))
+    }
 }
 
 /// What goes into one script.
@@ -43,9 +58,11 @@ pub(crate) enum Op {
 struct Turn {
     settlements: Vec<(Key, Settlement)>,
     settled: Vec<Reply<Vec<LanePause>>>,
-    renewals: Vec<(LeaseRef, Millis)>,
+    renewals: Vec<(LeaseRef, Until)>,
     extended: Vec<(usize, Reply<Vec<LeaseRef>>)>,
     claim: Option<(ClaimRequest, Reply<Claim>)>,
+    /// Of what the claim takes.
+    lease: Option<Until>,
 }
 
 impl Turn {
@@ -68,7 +85,8 @@ impl Turn {
                 self.renewals.extend(leases.into_iter().map(|lease| (lease, until)));
                 None
             }
-            Op::Claim(request, reply) if self.claim.is_none() => {
+            Op::Claim(request, asked, reply) if self.claim.is_none() => {
+                self.lease = Some(Until { until: request.lease_until, asked });
                 self.claim = Some((request, reply));
                 None
             }
@@ -89,13 +107,14 @@ impl Turn {
         call.number(want).number(request.map_or(0, |request| request.free as u64));
         call.number(shared.held(shared.clock.now()) as u64).number(LEASE.as_millis() as u64);
         call.arg(request.map_or(Vec::new(), |request| nonce_bytes(request.nonce).to_vec()));
-        call.number(request.map_or(0, |request| request.lease_until.get()));
+        let now = shared.clock.now();
+        call.number(self.lease.map_or(0, |lease| lease.seen_at(now).get()));
         self.add_settlements(&mut call, shared);
         for (lease, _) in &self.renewals {
             call.arg(key_or_none(shared, lease.delivery));
         }
         for (lease, until) in &self.renewals {
-            call.arg(codec::renewal(lease, *until));
+            call.arg(codec::renewal(lease, until.seen_at(now)));
         }
         call
     }
@@ -284,7 +303,7 @@ impl Cycles {
             drop(reply.send(Ok(pauses.take().unwrap_or_default())));
         }
         self.answer_extended(&turn.renewals, turn.extended, &answer.lost);
-        let Some((request, reply)) = turn.claim else { return };
+        let (Some((request, reply)), Some(lease)) = (turn.claim, turn.lease) else { return };
         let short = answer.claim.taken.len() + answer.unusable.len() < request.want.min(MOST_WANTED);
         if answer.ingress {
             self.shared.wake.note_ingress();
@@ -297,7 +316,7 @@ impl Cycles {
         } else {
             self.shared.wake.hear(answer.bell);
         }
-        self.shared.hold(answer.held, request.lease_until, answer.adopted);
+        self.shared.hold(answer.held, lease.seen_at(self.shared.clock.now()), answer.adopted);
         self.bury(answer.unusable);
         if let Err(Ok(claim)) = reply.send(Ok(answer.claim)) {
             // Nobody waits for it any more: given back at once instead of at the end of the leases.
@@ -307,11 +326,11 @@ impl Cycles {
 
     fn answer_extended(
         &self,
-        renewals: &[(LeaseRef, Millis)],
+        renewals: &[(LeaseRef, Until)],
         replies: Vec<(usize, Reply<Vec<LeaseRef>>)>,
         lost: &[usize],
     ) {
-        let mut at = 0;
+        let (mut at, now) = (0, self.shared.clock.now());
         for (count, reply) in replies {
             let (mut gone, mut kept) = (Vec::new(), Vec::new());
             for (index, (lease, until)) in renewals.iter().enumerate().skip(at).take(count) {
@@ -320,7 +339,7 @@ impl Cycles {
             at += count;
             self.shared.let_go(gone.iter().copied());
             for (lease, until) in kept {
-                self.shared.hold_longer(lease, until);
+                self.shared.hold_longer(lease, until.seen_at(now));
             }
             drop(reply.send(Ok(gone)));
         }
@@ -344,5 +363,22 @@ impl Cycles {
             let (reply, _) = oneshot::channel();
             self.queue.push_front(Op::Settle(batch, reply));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_that_waited_for_the_server_is_as_long_as_it_was_to_be() {
+        let asked = Millis::new(1_000);
+        let lease = Until { until: asked.after(LEASE), asked };
+        assert_eq!(lease.seen_at(asked), asked.after(LEASE));
+        let later = asked.after(Duration::from_secs(45));
+        assert_eq!(lease.seen_at(later), later.after(LEASE));
+        assert_eq!(lease.seen_at(Millis::new(0)), asked.after(LEASE), "a clock that went back shortens none");
     }
 }

@@ -49,6 +49,10 @@ impl Found {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
                 .map(|value| value.trim().to_owned())
         };
+        // What it says of its append-only file holds only when that is read.
+        if field("loading").is_some_and(|value| value == "1") {
+            return Err(Failure::not_yet("redis is loading its data"));
+        }
         let config = async |name: &str| -> Result<Option<String>, Failure> {
             let mut asked: Cmd = cmd("CONFIG");
             asked.arg("GET").arg(name);

@@ -58,7 +58,7 @@ use teimoso_delivery::store::{
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
-use cycle::{BATCH, Cycles, Op};
+use cycle::{BATCH, Cycles, Op, Until};
 pub use doctor::{Examination, Watch};
 pub use error::{OpenError, OpenErrorKind};
 pub use found::Found;
@@ -240,7 +240,7 @@ impl RedisStore {
         let mut answers = Vec::new();
         for part in leases.chunks(BATCH) {
             let (reply, answer) = oneshot::channel();
-            self.send(Op::Extend(part.to_vec(), until, reply))?;
+            self.send(Op::Extend(part.to_vec(), Until { until, asked: self.shared.clock.now() }, reply))?;
             answers.push(answer);
         }
         let mut lost = Vec::new();
@@ -270,7 +270,7 @@ impl Store for RedisStore {
     fn claim(&self, request: ClaimRequest) -> BoxFuture<'_, Result<Claim, StoreError>> {
         Box::pin(async move {
             let (reply, answer) = oneshot::channel();
-            self.send(Op::Claim(request, reply))?;
+            self.send(Op::Claim(request, self.shared.clock.now(), reply))?;
             answer.await.map_err(|_| closed())?
         })
     }

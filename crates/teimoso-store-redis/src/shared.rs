@@ -174,7 +174,18 @@ impl Shared {
     /// Agrees with every other process on the salt: the first one's counts.
     pub(crate) async fn agree_on_ids(&self) -> Result<(), Failure> {
         let ours = self.salt.load(Ordering::SeqCst);
-        for (field, value) in [("salt", format!("{ours:016x}")), ("layout", codec::LAYOUT.to_owned())] {
+        let mut ask = cmd("HMGET");
+        ask.arg(self.keys.meta()).arg("salt").arg("layout");
+        let agreed = match self.reads.command(&ask).await? {
+            Value::Array(found) => found.into_iter().all(|one| one != Value::Nil),
+            _ => false,
+        };
+        // A server whose memory is full takes no proposal, and needs none.
+        let proposed = if agreed { 0 } else { 2 };
+        for (field, value) in [("salt", format!("{ours:016x}")), ("layout", codec::LAYOUT.to_owned())]
+            .into_iter()
+            .take(proposed)
+        {
             let mut propose = cmd("HSETNX");
             propose.arg(self.keys.meta()).arg(field).arg(value);
             self.reads.command(&propose).await?;

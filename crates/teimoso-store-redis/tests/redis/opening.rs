@@ -104,6 +104,20 @@ fn g1_an_acceptance_that_no_replica_confirmed_is_no_acceptance() {
 }
 
 #[test]
+fn a_server_whose_memory_is_full_opens_so_that_it_can_be_drained() {
+    let server = Server::start(Fsync::EverySecond);
+    open(&server.url(), &Options::default()).expect("an empty server opens");
+    redis::cmd("CONFIG").arg("SET").arg("maxmemory").arg("1").exec(&mut server.raw()).expect("it is set");
+    let store = open(&server.url(), &Options::default()).expect("a full one opens");
+    let clock = RealClock::start();
+    story(async {
+        assert!(store.accept(vec![offer("http://a/").event()]).await.is_err(), "and takes nothing more");
+        let claim = store.claim(World::request_at(clock.now())).await;
+        assert_eq!(claim.map(|claim| claim.taken.len()), Ok(0));
+    });
+}
+
+#[test]
 fn deliveries_of_another_layout_are_refused_and_named() {
     let server = Server::start(Fsync::EverySecond);
     let meta = "{webhooks:prontos}:meta";

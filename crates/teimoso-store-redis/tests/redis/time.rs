@@ -108,6 +108,23 @@ fn after_an_outage_workers_that_live_have_a_lease_of_grace() {
 }
 
 #[test]
+fn the_grace_is_given_by_whichever_script_is_the_first_after_an_outage() {
+    let mut world = World::real(Server::start(Fsync::EverySecond));
+    story(async {
+        accept(&world).await;
+        world.one().await;
+        let now = server_now(&mut world);
+        let member: Vec<Vec<u8>> = world.raw.zrange(LEASES, 0, 0).expect("it is a sorted set");
+        let _: usize = world.raw.zadd(LEASES, &member[0], now - 1_000).expect("it is a sorted set");
+        let _: usize = world.raw.hset(META, "now", now - 16_000).expect("it is a hash");
+        // Not a claim, which alone recovers what has expired.
+        accept(&world).await;
+        let fresh = world.claim(9).await;
+        assert_eq!((fresh.len(), fresh[0].progress.recoveries), (1, 0), "what is held stays held");
+    });
+}
+
+#[test]
 fn while_the_grace_runs_nobody_claims_in_vain() {
     let mut world = World::real(Server::start(Fsync::EverySecond));
     story(async {
