@@ -57,6 +57,12 @@ local function fetch(key, fields)
   return found
 end
 
+-- Adds to a key of anybody; whether it could be: the key may be of another type, or not ours to write.
+local function add_in_public(command, key, ...)
+  local answer = redis.pcall(command, key, ...)
+  return type(answer) ~= 'table' or not answer.err
+end
+
 -- ---- time
 
 local caller_now = tonumber(ARGV[1])

@@ -90,16 +90,22 @@ local function adopt(what, lane, origin, record, attempts, budget_from, first, w
 end
 
 local arg, taken_away = 5, 0
+
+-- Added first: what the dead letters do not take stays where it is, to be looked at again.
+local function bury(from, text)
+  local waits = sub(from, 1, 1) == 'w'
+  local is_there = waits and call('ZSCORE', WAITING, sub(from, 2)) or not waits and call('HEXISTS', TAKEN, from) == 1
+  if is_there and add_in_public('RPUSH', BURIED, text) and take_away(from) then taken_away = taken_away + 1 end
+end
+
 for _ = 1, tonumber(ARGV[4]) do
   local what = ARGV[arg + 1]
-  if take_away(ARGV[arg]) then
+  if what == 'dead' then
+    bury(ARGV[arg], ARGV[arg + 2])
+  elseif take_away(ARGV[arg]) then
     taken_away = taken_away + 1
-    if what ~= 'dead' then
-      adopt(what, ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]), tonumber(ARGV[arg + 6]),
-        tonumber(ARGV[arg + 7]), tonumber(ARGV[arg + 8]), ARGV[arg + 9])
-    else
-      call('RPUSH', BURIED, ARGV[arg + 2])
-    end
+    adopt(what, ARGV[arg + 2], ARGV[arg + 3], ARGV[arg + 4], tonumber(ARGV[arg + 5]), tonumber(ARGV[arg + 6]),
+      tonumber(ARGV[arg + 7]), tonumber(ARGV[arg + 8]), ARGV[arg + 9])
   end
   arg = arg + 10
 end

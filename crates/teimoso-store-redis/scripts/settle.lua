@@ -33,13 +33,16 @@ local function settle_and_extend()
   -- Events that came in through the ready list wait and die where everybody can see them (S2.1).
   local function settle_in_public(d, next, due, text)
     if text == '' or d.flags % 4 ~= ADOPTED or (next ~= NEXT_SCHEDULED and next ~= NEXT_DEAD) then return false end
+    -- Added first: what a public key does not take stays with us.
+    local added
+    if next == NEXT_SCHEDULED then
+      added = add_in_public('ZADD', WAITING, due, text)
+    else
+      added = add_in_public('RPUSH', BURIED, text)
+    end
+    if not added then return false end
     remove_records(d)
     count('accepted', -1)
-    if next == NEXT_SCHEDULED then
-      call('ZADD', WAITING, due, text)
-    else
-      call('RPUSH', BURIED, text)
-    end
     return true
   end
 

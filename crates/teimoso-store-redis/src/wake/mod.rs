@@ -90,8 +90,11 @@ async fn look_for_the_overdue(shared: &Shared, asks: Asks<'_>) -> Seating {
     call.arg(what).arg(who).number(seat::SEATS).number(seat::LASTS.as_millis() as u64);
     let value = match shared.reads.call(&call).await {
         Ok(value) => value,
-        // The next look comes in a second, and claims say by themselves that the server is away.
-        Err(failure) if failure.trouble == Trouble::Away => return Seating::Unknown,
+        // A claim says that the server is away, and that it is back; who has nothing to claim would be silent about it.
+        Err(failure) if failure.trouble == Trouble::Away => {
+            shared.wake.nudge();
+            return Seating::Unknown;
+        }
         // Whoever may not sit listens all the same, after the others.
         Err(_) => return Seating::Sits(seat::SEATS),
     };

@@ -64,8 +64,8 @@ impl Seat {
         for seat in 0..SEATS {
             ask.arg(shared.keys.own(&format!("seat:{seat}")));
         }
-        // The next look comes in a second, and claims say by themselves that the server is away.
-        let Ok(taken) = shared.reads.command(&ask).await else { return };
+        // As with every look that fails: a claim says that the server is away.
+        let Ok(taken) = shared.reads.command(&ask).await else { return shared.wake.nudge() };
         if number(&taken).is_ok_and(|taken| taken.is_none_or(|taken| taken < i64::from(SEATS))) {
             self.keep(shared).await;
         }

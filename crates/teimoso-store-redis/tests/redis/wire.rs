@@ -124,6 +124,28 @@ fn s2_7_what_is_no_event_is_kept_and_stops_nobody() {
 }
 
 #[test]
+fn what_the_dead_letters_do_not_take_is_kept() {
+    let (mut world, clock) = World::by_hand();
+    story(async {
+        world.command(&["SET", BURIED, "somebody's"]);
+        world.push("no event");
+        world.push(entry(1, "http://loja.example/"));
+        world.within(world.store.wait()).await;
+        let taken = world.one().await;
+        world.settle(taken, DEAD).await;
+        world.command(&["DEL", BURIED]);
+        assert_eq!(world.counts().await.dead, 1, "with us instead");
+        clock.advance(Duration::from_secs(11));
+        // The first says that there is something to adopt.
+        world.claim(9).await;
+        world.claim(9).await;
+        let buried = world.list(BURIED);
+        assert_eq!(buried.len(), 1);
+        assert!(String::from_utf8_lossy(&buried[0]).contains("no event"), "{buried:?}");
+    });
+}
+
+#[test]
 fn an_entry_beyond_the_bound_is_a_dead_letter_and_the_queue_moves_on() {
     let (mut world, _) = World::by_hand();
     story(async {
