@@ -6,6 +6,7 @@ pub mod deliveries;
 pub mod doctor;
 pub mod events;
 pub mod forgejo;
+mod input;
 pub mod migrate;
 pub mod policy;
 pub mod request;

@@ -12,24 +12,26 @@ fn run(args: &[&str]) -> Ended {
     ended(teimoso(args).output().expect("the binary runs"))
 }
 
+const COMMANDS: [&str; 12] = [
+    "serve",
+    "send",
+    "events",
+    "deliveries",
+    "dead",
+    "sink",
+    "policy",
+    "request",
+    "doctor",
+    "migrate",
+    "forgejo",
+    "whatsapp",
+];
+
 #[test]
 fn help_goes_to_stdout_and_lists_what_exists_only() {
     let help = run(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
-    for command in [
-        "serve",
-        "send",
-        "events",
-        "deliveries",
-        "dead",
-        "sink",
-        "policy",
-        "request",
-        "doctor",
-        "migrate",
-        "forgejo",
-        "whatsapp",
-    ] {
+    for command in COMMANDS {
         assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}");
     }
     for absent in ["endpoints", "applications", "tokens"] {
@@ -42,20 +44,7 @@ fn help_goes_to_stdout_and_lists_what_exists_only() {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    for command in [
-        "serve",
-        "send",
-        "events",
-        "deliveries",
-        "dead",
-        "sink",
-        "policy",
-        "request",
-        "doctor",
-        "migrate",
-        "forgejo",
-        "whatsapp",
-    ] {
+    for command in COMMANDS {
         let help = run(&[command, "--help"]);
         assert_eq!(help.code, 0, "{command}");
         assert!(help.stdout.contains("Examples:"), "{command}");

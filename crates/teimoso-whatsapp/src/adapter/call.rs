@@ -74,7 +74,8 @@ impl<T> Call<T> {
         Self { method, path, headers, body: Bytes::new(), class, limit_is_final: false, reader }
     }
 
-    /// With a token in a header, after a prefix such as `Bearer `.
+    /// With a further token in a header, after a prefix such as `Bearer `; the account's own is sent with every call
+    /// ([`Facts::token_header`](super::Facts::token_header)).
     #[must_use]
     pub fn token(mut self, name: &'static str, prefix: &str, token: &Secret) -> Self {
         self.headers.insert(HeaderName::from_static(name), token.header(prefix));

@@ -67,6 +67,9 @@ pub struct Facts {
     pub server: Option<&'static str>,
     /// What stands for the instance.
     pub instance: Instance,
+    /// The header that every request carries the token in, and what stands before it there, such as `Bearer `; `None`
+    /// where the path has it.
+    pub token_header: Option<(&'static str, &'static str)>,
     /// What a second token is for, where the provider knows one.
     pub client_token: Option<&'static str>,
     /// Whether a text carries an id of the caller's choice, and what that is good for.

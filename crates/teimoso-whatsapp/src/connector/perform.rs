@@ -2,7 +2,7 @@
 //! judgement of what came back. Absent: the meaning of any request or answer.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderName};
 use http::{Request, Response};
 use teimoso_http::retry::{
     Decision, Effect, Fate, GiveUp, PolicyBuilder, Preset, RetryPolicy, Scope, StatusSet,
@@ -72,6 +72,10 @@ impl Connector {
         let url = format!("{}{}", self.account.server(), call.path.wire);
         let mut request = Request::builder().method(call.method.clone()).uri(url).body(call.body.clone())?;
         request.headers_mut().clone_from(&call.headers);
+        if let Some((name, prefix)) = self.adapter.facts().token_header {
+            let token = self.account.token().header(prefix);
+            request.headers_mut().insert(HeaderName::from_static(name), token);
+        }
         let extensions = request.extensions_mut();
         extensions.insert(ShownPath(call.path.shown.clone()));
         let timeout = match call.class {

@@ -19,6 +19,7 @@ const FACTS: Facts = Facts {
     title: "Evolution API v2",
     server: None,
     instance: Instance::Required,
+    token_header: Some(("apikey", "")),
     client_token: None,
     // The server has such an id inside and takes none from outside.
     caller_id: CallerId::None,
@@ -35,29 +36,29 @@ impl Adapter for Evolution {
     /// A `GET` that begins to link: a write.
     fn connect(&self, account: &Account) -> Call<Connection> {
         let path = Path::of(&["instance", "connect", account.instance()]);
-        Call::write(Method::GET, path, read_connection).token("apikey", "", account.token())
+        Call::write(Method::GET, path, read_connection)
     }
 
     fn status(&self, account: &Account) -> Call<Status> {
         let path = Path::of(&["instance", "connectionState", account.instance()]);
-        Call::read(Method::GET, path, read_status).token("apikey", "", account.token())
+        Call::read(Method::GET, path, read_status)
     }
 
     /// There is no request of its own: it is the one that connects, which may be made again and again.
     fn qr(&self, account: &Account) -> Call<Qr> {
         let path = Path::of(&["instance", "connect", account.instance()]);
-        Call::read(Method::GET, path, read_qr).token("apikey", "", account.token())
+        Call::read(Method::GET, path, read_qr)
     }
 
     fn logout(&self, account: &Account) -> Call<()> {
         let path = Path::of(&["instance", "logout", account.instance()]);
-        Call::write(Method::DELETE, path, read_logout).token("apikey", "", account.token())
+        Call::write(Method::DELETE, path, read_logout)
     }
 
     fn send_text(&self, account: &Account, text: &Text, _id: Option<&MessageId>) -> Call<SentAs> {
         let body = json!({"number": text.to().digits(), "text": text.text()});
         let path = Path::of(&["message", "sendText", account.instance()]);
-        Call::send(path, read_sent).token("apikey", "", account.token()).json(body)
+        Call::send(path, read_sent).json(body)
     }
 
     fn send_media(
@@ -75,7 +76,7 @@ impl Adapter for Evolution {
             "caption": media.caption(),
         });
         let path = Path::of(&["message", "sendMedia", account.instance()]);
-        Ok(Call::send(path, read_sent).token("apikey", "", account.token()).json(body))
+        Ok(Call::send(path, read_sent).json(body))
     }
 }
 

@@ -20,6 +20,7 @@ const FACTS: Facts = Facts {
     server: None,
     // The user to whom a session that is still to be made will belong.
     instance: Instance::Default(""),
+    token_header: Some(("x-quepasa-token", "")),
     client_token: None,
     caller_id: CallerId::Deduplicates,
     caller_id_on_media: true,
@@ -40,9 +41,8 @@ impl Adapter for QuePasa {
         with_user(call, account)
     }
 
-    fn status(&self, account: &Account) -> Call<Status> {
-        let call = Call::read(Method::GET, Path::of(&["health"]), read_status);
-        call.token("x-quepasa-token", "", account.token())
+    fn status(&self, _account: &Account) -> Call<Status> {
+        Call::read(Method::GET, Path::of(&["health"]), read_status)
     }
 
     fn qr(&self, account: &Account) -> Call<Qr> {
@@ -50,23 +50,18 @@ impl Adapter for QuePasa {
     }
 
     /// It deletes the session's record too.
-    fn logout(&self, account: &Account) -> Call<()> {
-        Call::write(Method::DELETE, Path::of(&["info"]), read_logout).token(
-            "x-quepasa-token",
-            "",
-            account.token(),
-        )
+    fn logout(&self, _account: &Account) -> Call<()> {
+        Call::write(Method::DELETE, Path::of(&["info"]), read_logout)
     }
 
-    fn send_text(&self, account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
+    fn send_text(&self, _account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
         let body = json!({"chatId": chat(text.to()), "text": text.text(), "id": id.map(MessageId::text)});
-        let call = Call::send(Path::of(&["send"]), read_sent);
-        call.token("x-quepasa-token", "", account.token()).json(body)
+        Call::send(Path::of(&["send"]), read_sent).json(body)
     }
 
     fn send_media(
         &self,
-        account: &Account,
+        _account: &Account,
         media: &Media,
         id: Option<&MessageId>,
     ) -> Result<Call<SentAs>, &'static str> {
@@ -77,13 +72,11 @@ impl Adapter for QuePasa {
             "text": media.caption(),
             "id": id.map(MessageId::text),
         });
-        let call = Call::send(Path::of(&["send"]), read_sent);
-        Ok(call.token("x-quepasa-token", "", account.token()).json(body))
+        Ok(Call::send(Path::of(&["send"]), read_sent).json(body))
     }
 }
 
 fn with_user<T>(call: Call<T>, account: &Account) -> Call<T> {
-    let call = call.token("x-quepasa-token", "", account.token());
     match account.instance() {
         "" => call,
         user => call.header("x-quepasa-user", user),

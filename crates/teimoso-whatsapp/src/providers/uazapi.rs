@@ -25,6 +25,7 @@ const FACTS: Facts = Facts {
     title: "uazapi",
     server: None,
     instance: Instance::Unused,
+    token_header: Some(("token", "")),
     client_token: None,
     // `track_id` is a label: two messages may have the same.
     caller_id: CallerId::Labels,
@@ -39,51 +40,38 @@ impl Adapter for Uazapi {
     }
 
     /// A 429 here is the number of instances that the plan allows.
-    fn connect(&self, account: &Account) -> Call<Connection> {
+    fn connect(&self, _account: &Account) -> Call<Connection> {
         Call::write(Method::POST, Path::of(&["instance", "connect"]), read_connection)
             .limit_is_final()
-            .token("token", "", account.token())
             .json(json!({}))
     }
 
-    fn status(&self, account: &Account) -> Call<Status> {
-        Call::read(Method::GET, Path::of(&["instance", "status"]), read_status).token(
-            "token",
-            "",
-            account.token(),
-        )
+    fn status(&self, _account: &Account) -> Call<Status> {
+        Call::read(Method::GET, Path::of(&["instance", "status"]), read_status)
     }
 
-    fn qr(&self, account: &Account) -> Call<Qr> {
-        Call::read(Method::GET, Path::of(&["instance", "status"]), read_qr).token(
-            "token",
-            "",
-            account.token(),
-        )
+    fn qr(&self, _account: &Account) -> Call<Qr> {
+        Call::read(Method::GET, Path::of(&["instance", "status"]), read_qr)
     }
 
-    fn logout(&self, account: &Account) -> Call<()> {
+    fn logout(&self, _account: &Account) -> Call<()> {
         let path = Path::of(&["instance", "disconnect"]);
-        Call::write(Method::POST, path, |answer| answer.success(|_| Reading::Done(()))).token(
-            "token",
-            "",
-            account.token(),
-        )
+        Call::write(Method::POST, path, |answer| answer.success(|_| Reading::Done(())))
     }
 
-    fn send_text(&self, account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
+    fn send_text(&self, _account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
         let body = json!({
             "number": text.to().digits(),
             "text": text.text(),
             "track_source": id.map(|_| SOURCE),
             "track_id": id.map(MessageId::text),
         });
-        Call::send(Path::of(&["send", "text"]), read_sent).token("token", "", account.token()).json(body)
+        Call::send(Path::of(&["send", "text"]), read_sent).json(body)
     }
 
     fn send_media(
         &self,
-        account: &Account,
+        _account: &Account,
         media: &Media,
         id: Option<&MessageId>,
     ) -> Result<Call<SentAs>, &'static str> {
@@ -97,16 +85,16 @@ impl Adapter for Uazapi {
             "track_id": id.map(MessageId::text),
         });
         let call = Call::send(Path::of(&["send", "media"]), read_sent);
-        Ok(call.token("token", "", account.token()).json(body))
+        Ok(call.json(body))
     }
 
     /// A read, though by `POST`.
-    fn find(&self, account: &Account, id: &MessageId) -> Option<Call<Option<Found>>> {
+    fn find(&self, _account: &Account, id: &MessageId) -> Option<Call<Option<Found>>> {
         let body = json!({"track_source": SOURCE, "track_id": id.text(), "limit": 10});
         let id = id.text().to_owned();
         let reader = move |answer: &Answer| read_found(answer, &id);
         let call = Call::read(Method::POST, Path::of(&["message", "find"]), reader);
-        Some(call.token("token", "", account.token()).json(body))
+        Some(call.json(body))
     }
 }
 

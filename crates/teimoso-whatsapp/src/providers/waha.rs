@@ -22,6 +22,7 @@ const FACTS: Facts = Facts {
     title: "WAHA",
     server: None,
     instance: Instance::Default("default"),
+    token_header: Some(("x-api-key", "")),
     client_token: None,
     caller_id: CallerId::DeduplicatesIfAsked,
     caller_id_on_media: false,
@@ -36,26 +37,22 @@ impl Adapter for Waha {
 
     fn connect(&self, account: &Account) -> Call<Connection> {
         let path = Path::of(&["api", "sessions", account.instance(), "start"]);
-        Call::write(Method::POST, path, |answer| read_status(answer).map(Connection::from)).token(
-            "x-api-key",
-            "",
-            account.token(),
-        )
+        Call::write(Method::POST, path, |answer| read_status(answer).map(Connection::from))
     }
 
     fn status(&self, account: &Account) -> Call<Status> {
         let path = Path::of(&["api", "sessions", account.instance()]);
-        Call::read(Method::GET, path, read_status).token("x-api-key", "", account.token())
+        Call::read(Method::GET, path, read_status)
     }
 
     fn qr(&self, account: &Account) -> Call<Qr> {
         let path = Path::of(&["api", account.instance(), "auth", "qr"]).query("format", "raw");
-        Call::read(Method::GET, path, read_qr).token("x-api-key", "", account.token())
+        Call::read(Method::GET, path, read_qr)
     }
 
     fn logout(&self, account: &Account) -> Call<()> {
         let path = Path::of(&["api", "sessions", account.instance(), "logout"]);
-        Call::write(Method::POST, path, read_logout).token("x-api-key", "", account.token())
+        Call::write(Method::POST, path, read_logout)
     }
 
     fn send_text(&self, account: &Account, text: &Text, id: Option<&MessageId>) -> Call<SentAs> {
@@ -65,9 +62,7 @@ impl Adapter for Waha {
             "text": text.text(),
             "id": id.map(MessageId::text),
         });
-        Call::send(Path::of(&["api", "sendText"]), read_sent)
-            .token("x-api-key", "", account.token())
-            .json(body)
+        Call::send(Path::of(&["api", "sendText"]), read_sent).json(body)
     }
 
     fn send_media(
@@ -93,14 +88,14 @@ impl Adapter for Waha {
             MediaKind::Document => "sendFile",
         };
         let call = Call::send(Path::of(&["api", operation]), read_sent);
-        Ok(call.token("x-api-key", "", account.token()).json(body))
+        Ok(call.json(body))
     }
 
     fn find(&self, account: &Account, id: &MessageId) -> Option<Call<Option<Found>>> {
         let path = Path::of(&["api", account.instance(), "chats", "all", "messages", id.text()]);
         let id = id.text().to_owned();
         let call = Call::read(Method::GET, path, move |answer| read_found(answer, &id));
-        Some(call.token("x-api-key", "", account.token()))
+        Some(call)
     }
 }
 

@@ -19,6 +19,7 @@ const FACTS: Facts = Facts {
     title: "Whapi",
     server: Some("https://gate.whapi.cloud"),
     instance: Instance::Unused,
+    token_header: Some(("authorization", "Bearer ")),
     client_token: None,
     caller_id: CallerId::None,
     caller_id_on_media: false,
@@ -32,44 +33,34 @@ impl Adapter for Whapi {
     }
 
     /// A `GET` that launches the channel: a write.
-    fn connect(&self, account: &Account) -> Call<Connection> {
+    fn connect(&self, _account: &Account) -> Call<Connection> {
         let path = Path::of(&["health"]).query("wakeup", "true");
-        Call::write(Method::GET, path, |answer| read_status(answer).map(Connection::from)).token(
-            "authorization",
-            "Bearer ",
-            account.token(),
-        )
+        Call::write(Method::GET, path, |answer| read_status(answer).map(Connection::from))
     }
 
-    fn status(&self, account: &Account) -> Call<Status> {
+    fn status(&self, _account: &Account) -> Call<Status> {
         let path = Path::of(&["health"]).query("wakeup", "false");
-        Call::read(Method::GET, path, read_status).token("authorization", "Bearer ", account.token())
+        Call::read(Method::GET, path, read_status)
     }
 
-    fn qr(&self, account: &Account) -> Call<Qr> {
+    fn qr(&self, _account: &Account) -> Call<Qr> {
         let path = Path::of(&["users", "login"]).query("wakeup", "true");
-        Call::read(Method::GET, path, read_qr).token("authorization", "Bearer ", account.token())
+        Call::read(Method::GET, path, read_qr)
     }
 
-    fn logout(&self, account: &Account) -> Call<()> {
+    fn logout(&self, _account: &Account) -> Call<()> {
         let reader = |answer: &Answer| answer.success(|_| Reading::Done(()));
-        Call::write(Method::POST, Path::of(&["users", "logout"]), reader).token(
-            "authorization",
-            "Bearer ",
-            account.token(),
-        )
+        Call::write(Method::POST, Path::of(&["users", "logout"]), reader)
     }
 
-    fn send_text(&self, account: &Account, text: &Text, _id: Option<&MessageId>) -> Call<SentAs> {
+    fn send_text(&self, _account: &Account, text: &Text, _id: Option<&MessageId>) -> Call<SentAs> {
         let body = json!({"to": text.to().digits(), "body": text.text()});
-        Call::send(Path::of(&["messages", "text"]), read_sent)
-            .token("authorization", "Bearer ", account.token())
-            .json(body)
+        Call::send(Path::of(&["messages", "text"]), read_sent).json(body)
     }
 
     fn send_media(
         &self,
-        account: &Account,
+        _account: &Account,
         media: &Media,
         _id: Option<&MessageId>,
     ) -> Result<Call<SentAs>, &'static str> {
@@ -82,7 +73,7 @@ impl Adapter for Whapi {
             "filename": name,
         });
         let path = Path::of(&["messages", media.kind().name()]);
-        Ok(Call::send(path, read_sent).token("authorization", "Bearer ", account.token()).json(body))
+        Ok(Call::send(path, read_sent).json(body))
     }
 }
 

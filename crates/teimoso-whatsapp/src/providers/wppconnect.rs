@@ -20,6 +20,7 @@ const FACTS: Facts = Facts {
     title: "WPPConnect server",
     server: None,
     instance: Instance::Required,
+    token_header: Some(("authorization", "Bearer ")),
     client_token: None,
     // Its options are passed on, an id among them; what becomes of it is not known.
     caller_id: CallerId::None,
@@ -35,39 +36,24 @@ impl Adapter for WppConnect {
 
     fn connect(&self, account: &Account) -> Call<Connection> {
         Call::write(Method::POST, path(account, "start-session"), read_connection)
-            .token("authorization", "Bearer ", account.token())
             .json(json!({"waitQrCode": false}))
     }
 
     fn status(&self, account: &Account) -> Call<Status> {
-        Call::read(Method::GET, path(account, "status-session"), read_status).token(
-            "authorization",
-            "Bearer ",
-            account.token(),
-        )
+        Call::read(Method::GET, path(account, "status-session"), read_status)
     }
 
     fn qr(&self, account: &Account) -> Call<Qr> {
-        Call::read(Method::GET, path(account, "qrcode-session"), read_qr).token(
-            "authorization",
-            "Bearer ",
-            account.token(),
-        )
+        Call::read(Method::GET, path(account, "qrcode-session"), read_qr)
     }
 
     fn logout(&self, account: &Account) -> Call<()> {
-        Call::write(Method::POST, path(account, "logout-session"), read_logout).token(
-            "authorization",
-            "Bearer ",
-            account.token(),
-        )
+        Call::write(Method::POST, path(account, "logout-session"), read_logout)
     }
 
     fn send_text(&self, account: &Account, text: &Text, _id: Option<&MessageId>) -> Call<SentAs> {
         let body = json!({"phone": text.to().digits(), "message": text.text(), "isGroup": false});
-        Call::send(path(account, "send-message"), read_sent)
-            .token("authorization", "Bearer ", account.token())
-            .json(body)
+        Call::send(path(account, "send-message"), read_sent).json(body)
     }
 
     fn send_media(
@@ -94,7 +80,7 @@ impl Adapter for WppConnect {
             ),
         };
         let call = Call::send(path(account, operation), read_sent);
-        Ok(call.token("authorization", "Bearer ", account.token()).json(body))
+        Ok(call.json(body))
     }
 }
 

@@ -20,6 +20,7 @@ const FACTS: Facts = Facts {
     title: "Z-API",
     server: Some("https://api.z-api.io"),
     instance: Instance::Required,
+    token_header: None,
     client_token: Some("the security token of the account, header Client-Token"),
     // `messageId` in a request names the message that is replied to.
     caller_id: CallerId::None,

@@ -4,7 +4,6 @@
 
 mod answer;
 mod headers;
-pub(super) mod input;
 mod place;
 mod plan;
 mod verdict;
@@ -15,11 +14,11 @@ use teimoso_http::Error;
 use teimoso_retry::Decision;
 
 use self::answer::Answer;
-use self::input::Input;
 use self::place::Place;
 use self::plan::Plan;
 use self::watch::Watch;
 use super::Context;
+use super::input::Input;
 use super::signals::Signals;
 use crate::args::RequestArgs;
 use crate::exit::{CliError, Exit};

@@ -47,6 +47,17 @@ fn a_token_file_that_is_no_text_is_not_taken_for_an_empty_one() {
 }
 
 #[test]
+fn a_token_file_that_cannot_be_read_ends_with_4_and_nothing_is_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("absent").display().to_string();
+    let double = Double::of("waha");
+    let ended = whatsapp(&double, &["status", "--token-file", &path]);
+    assert_eq!(ended.code, 4, "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("\n  look into {path}\n")), "{}", ended.stderr);
+    assert_eq!(double.asked(), []);
+}
+
+#[test]
 fn a_token_that_is_rejected_ends_with_4() {
     let double = Double::of("wuzapi");
     let mut sending = command(&double, &["send-text", "--to", NUMBER, "--text", "x"]);

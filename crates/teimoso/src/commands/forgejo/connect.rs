@@ -8,7 +8,7 @@ use teimoso_http::RetryEvent;
 use teimoso_retry::{Effect, Fate};
 
 use super::super::Context;
-use super::super::request::input::read_file;
+use super::super::input::token_text;
 use crate::args::Private;
 use crate::args::forgejo::ForgeArgs;
 use crate::exit::{CliError, Exit};
@@ -51,14 +51,8 @@ fn server(args: &ForgeArgs) -> Result<Server, CliError> {
 }
 
 fn token(args: &ForgeArgs) -> Result<Token, CliError> {
-    let text = match &args.token_file {
-        // What is no text is no token either, and is refused as one.
-        Some(path) => {
-            let bytes = read_file(path).map_err(|unread| no_token(unread.sentence))?;
-            String::from_utf8_lossy(&bytes).into_owned()
-        }
-        None => std::env::var(TOKEN_VARIABLE).unwrap_or_default(),
-    };
+    let text = token_text(args.token_file.as_deref(), TOKEN_VARIABLE);
+    let text = text.map_err(|unread| no_token(unread.sentence))?;
     Token::new(&text).map_err(|invalid| no_token(invalid.to_string()))
 }
 

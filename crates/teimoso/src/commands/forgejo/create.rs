@@ -4,7 +4,7 @@ use serde_json::Value;
 use teimoso_forgejo::{Client, Created, Error, Filed, Label, Marker, NewIssue, RepoName, issue_fields};
 
 use super::super::Context;
-use super::super::request::input::Input;
+use super::super::input::Input;
 use super::connect::client;
 use super::{Parting, failed, say, until_signal};
 use crate::args::forgejo::CreateIssueArgs;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use teimoso_forgejo::{BranchProtection, Rule, RuleChange, rules_of};
 
 use super::super::Context;
-use super::super::request::input::Input;
+use super::super::input::Input;
 use super::connect::client;
 use super::{failed, say};
 use crate::args::forgejo::{ApplyArgs, ViewProtectionArgs};

@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::input::Input;
+use super::super::input::Input;
 use crate::args::Private;
 use crate::exit::CliError;
 

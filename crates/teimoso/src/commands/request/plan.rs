@@ -7,8 +7,8 @@ use teimoso_delivery::ports::Entropy;
 use teimoso_http::{Idempotent, Target};
 use teimoso_retry::{Jitter, PolicyError, RetryPolicy, Schedule};
 
+use super::super::input::Input;
 use super::headers;
-use super::input::Input;
 use crate::args::{ElsewhereArgs, Private, RequestArgs};
 use crate::exit::CliError;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use teimoso_http::{Client, Egress, HttpVersions, Proxy, Redirects, TlsRoots, Transport};
 
-use super::input::{self, Input};
+use super::super::input::{self, Input};
 use super::plan::Plan;
 use super::watch::{Watch, WatchedClock};
 use crate::args::{Private, RequestArgs};

@@ -10,7 +10,7 @@ use teimoso_whatsapp::{
 };
 
 use super::super::Context;
-use super::super::request::input::read_file;
+use super::super::input::token_text;
 use crate::args::{AccountArgs, Private};
 use crate::exit::{CliError, Exit};
 use crate::messages::{FailedAttempt, Message, Requesting};
@@ -58,20 +58,15 @@ pub(super) fn repeat(idempotent: bool) -> Repeat {
 
 /// A token from a file, else from a variable; a variable that is empty holds none.
 fn secret(file: Option<&Path>, variable: &str) -> Result<Option<Secret>, CliError> {
-    let text = match file {
-        // What is no text is no token either, and is refused as one.
-        Some(path) => String::from_utf8_lossy(&read_file(path)?).into_owned(),
-        None => std::env::var(variable).unwrap_or_default(),
+    let step = match file {
+        Some(path) => format!("look into {}", path.display()),
+        None => format!("look at {variable}"),
     };
+    let text = token_text(file, variable).map_err(|unread| unread.with_next_step(step.clone()))?;
     match Secret::new(&text) {
         Ok(secret) => Ok(Some(secret)),
         Err(InvalidAccount::MissingToken) if file.is_none() => Ok(None),
-        Err(invalid) => {
-            Err(CliError::new(Exit::AUTHENTICATION, invalid.to_string()).with_next_step(match file {
-                Some(path) => format!("look into {}", path.display()),
-                None => format!("look at {variable}"),
-            }))
-        }
+        Err(invalid) => Err(CliError::new(Exit::AUTHENTICATION, invalid.to_string()).with_next_step(step)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use teimoso_whatsapp::{CallerId, InvalidMessage, Media, MediaKind, Operation, Recipient};
 
 use super::super::Context;
-use super::super::request::input::read_file;
+use super::super::input::read_file;
 use super::{account, media_types, sending};
 use crate::args::SendMediaArgs;
 use crate::exit::{CliError, Exit};

@@ -3,7 +3,7 @@
 use teimoso_whatsapp::{Operation, Recipient, Text};
 
 use super::super::Context;
-use super::super::request::input::Input;
+use super::super::input::Input;
 use super::{account, sending};
 use crate::args::SendTextArgs;
 use crate::exit::{CliError, Exit};

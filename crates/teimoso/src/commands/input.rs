@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::exit::CliError;
+use crate::exit::{CliError, Exit};
 
 /// The largest file that is read, 256 MiB: a body is held in memory to be sent again.
 const INPUT_MAX_BYTES: u64 = 256 << 20;
@@ -43,6 +43,17 @@ pub(in crate::commands) fn read_file(path: &Path) -> Result<Vec<u8>, CliError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
     read(file, &name)
+}
+
+/// The text of a token: that of the file, else that of the variable, which may hold none.
+///
+/// # Errors
+/// The file cannot be read: exit 4, for without its token nothing is sent (S1.9).
+pub(in crate::commands) fn token_text(file: Option<&Path>, variable: &str) -> Result<String, CliError> {
+    let Some(path) = file else { return Ok(std::env::var(variable).unwrap_or_default()) };
+    let bytes = read_file(path).map_err(|unread| CliError { code: Exit::AUTHENTICATION, ..unread })?;
+    // What is no text is no token either, and is refused as one.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn read(source: impl Read, name: &str) -> Result<Vec<u8>, CliError> {
