@@ -12,6 +12,7 @@ use teimoso_delivery::model::{
 use teimoso_delivery::store::{Accepted, CancelOutcome, Counts, Rejection, Replay, RetryOutcome, StoreError};
 
 use super::Op;
+use super::committed::Committed;
 use super::statements::Statements;
 use crate::core::{Fresh, resting_count};
 use crate::fault;
@@ -412,88 +413,6 @@ impl<'a> Batch<'a> {
     /// The commit is durable.
     pub(super) fn committed(self, ops: Vec<Op>) -> Committed {
         Committed { counts: self.counts, effects: self.effects, answers: self.answers, ops }
-    }
-}
-
-/// A durable transaction whose effects and answers are still to be given out.
-pub(super) struct Committed {
-    counts: Counts,
-    effects: Vec<Effect>,
-    answers: VecDeque<Answer>,
-    ops: Vec<Op>,
-}
-
-impl Committed {
-    /// The crash windows between the commit and its answers.
-    pub(super) fn fault_points(&self) {
-        for op in &self.ops {
-            match op {
-                Op::Accept(..) => fault::point("accept-after-commit"),
-                Op::Settle(..) => fault::point("settle-after-commit"),
-                _ => {}
-            }
-        }
-    }
-
-    /// Makes memory agree with the file, then answers. Wakes the engine when there may be more to claim.
-    pub(super) fn publish(mut self, shared: &Shared, now: Millis) {
-        let claimable = |effect: &Effect| matches!(effect, Effect::Due(..) | Effect::Refill(..));
-        let wake = self.effects.iter().any(claimable);
-        {
-            let core = &mut *shared.core();
-            core.counts = self.counts;
-            core.refilling = false;
-            for effect in self.effects.drain(..) {
-                match effect {
-                    // Nothing of a lane that was closed, or is new, waits in the file.
-                    Effect::OpenLane(id, key, record) => core.lanes.open(id, key, record, Horizon::All),
-                    Effect::Ids(ids) => shared.adopt_ids(ids),
-                    Effect::Due(lane, due, key) => core.lanes.push(lane, due, key, now),
-                    Effect::Fresh(key, fresh, due) => core.keep_fresh(key, fresh, due, now),
-                    Effect::Settled(key) => drop(core.leases.remove(&key)),
-                    Effect::Forget(key) => drop(core.take_fresh(key)),
-                    Effect::Journaled(key) => {
-                        if let Some(leased) = core.leases.get_mut(&key) {
-                            leased.journaled = true;
-                        }
-                    }
-                    Effect::Refill(thirst, entries) => core.refill(&thirst, entries, now),
-                }
-            }
-        }
-        if wake {
-            shared.wake_engines();
-        }
-        self.answer(shared);
-    }
-
-    fn answer(mut self, shared: &Shared) {
-        for op in std::mem::take(&mut self.ops) {
-            match op {
-                Op::Settle(batch, reply) => {
-                    shared.note_saved(batch.len());
-                    drop(reply.send(Ok(())));
-                }
-                Op::Start(_, reply) | Op::Recover(_, reply) | Op::Bury(_, reply) | Op::Refill(reply) => {
-                    drop(reply.send(Ok(())));
-                }
-                Op::Tick | Op::Close(_) => {}
-                other => self.answer_with_result(other),
-            }
-        }
-    }
-
-    fn answer_with_result(&mut self, op: Op) {
-        match (op, self.answers.pop_front()) {
-            (Op::Accept(_, reply), Some(Answer::Accepted(answer))) => drop(reply.send(Ok(answer))),
-            (Op::Cancel(_, reply), Some(Answer::Cancelled(answer))) => drop(reply.send(Ok(answer))),
-            (Op::Retry(_, _, reply), Some(Answer::Retried(answer))) => drop(reply.send(Ok(answer))),
-            (Op::StartReplay(_, _, reply), Some(Answer::Replay(answer))) => drop(reply.send(Ok(answer))),
-            (Op::CancelReplay(_, reply), Some(Answer::FoundReplay(answer))) => drop(reply.send(Ok(answer))),
-            (Op::Import(_, reply), Some(Answer::Imported(answer))) => drop(reply.send(answer)),
-            // A dropped reply tells its asker that the store is closed: never a wrong answer.
-            _ => {}
-        }
     }
 }
 

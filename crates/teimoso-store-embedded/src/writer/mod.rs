@@ -8,6 +8,7 @@
 mod accept;
 mod batch;
 mod command;
+mod committed;
 mod expire;
 mod import;
 mod names;
@@ -36,6 +37,7 @@ use crate::error::{closed, is_fatal, store_error};
 use crate::rows;
 use crate::shared::{Health, Shared};
 use batch::Batch;
+use committed::Committed;
 pub(crate) use names::{WINDOW_HOURS, event_named, name_tables};
 pub(crate) use refill::read_on;
 pub(crate) use replay::{COLUMNS as REPLAY_COLUMNS, estimate, find as find_replay, read as read_replay};
@@ -264,7 +266,7 @@ impl Writer {
     }
 
     /// One transaction over all of `ops`; their answers wait in the returned batch.
-    fn transact(&mut self, ops: &mut Vec<Op>, now: Millis) -> rusqlite::Result<batch::Committed> {
+    fn transact(&mut self, ops: &mut Vec<Op>, now: Millis) -> rusqlite::Result<Committed> {
         let mut batch = Batch::new(&self.conn, &self.shared, now);
         self.room.set(&self.conn, ops.iter().any(|op| matches!(op, Op::Accept(..))))?;
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;

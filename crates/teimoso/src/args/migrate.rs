@@ -13,7 +13,8 @@ Examples:
 Everything moves: events with their exact bytes, ids and idempotency keys, deliveries with their attempts
 and due times, dead letters, pauses, replay jobs. Stop every server on both stores first. The target must
 be empty. When the command is interrupted, or killed, run the same one again: it goes on and ends with
-everything exactly once. The source stays as it is; do not start a server on it again.
+everything exactly once. The source keeps all of it, and what anybody pushed to a Redis has
+become its own deliveries; do not start a server on it again.
 
 What came in by RPUSH moves like everything else: in the target it is no longer in a public key.";
 

@@ -32,7 +32,7 @@ pub async fn run(args: MigrateArgs, context: Context) -> Result<Exit, CliError> 
     context.output.data(&text)?;
     if !complete {
         return Err(CliError::failure(format!("not everything of {from} is in {to}"))
-            .with_next_step(format!("empty {to} and begin again; {from} is unchanged")));
+            .with_next_step(format!("empty {to} and begin again; {from} still has all of it")));
     }
     context.output.say(&Message::Migrate(Moving::Done { from: &from }));
     Ok(Exit::OK)

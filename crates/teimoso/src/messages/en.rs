@@ -167,7 +167,7 @@ fn moving(moving: Moving<'_>) -> String {
         Moving::Carried { done, of } => format!("{done} of {of} deliveries moved"),
         Moving::Counted { done, of } => format!("{done} of {of} deliveries counted in the target"),
         Moving::Done { from } => format!(
-            "everything has moved; {} is unchanged: do not start a server on it, or all of it is delivered twice",
+            "everything has moved; {} still has all of it: do not start a server on it, or all of it is delivered twice",
             P(from)
         ),
     }

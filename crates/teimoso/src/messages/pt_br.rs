@@ -168,7 +168,7 @@ fn moving(moving: Moving<'_>) -> String {
         Moving::Carried { done, of } => format!("{done} de {of} entregas movidas"),
         Moving::Counted { done, of } => format!("{done} de {of} entregas contadas no destino"),
         Moving::Done { from } => format!(
-            "tudo foi movido; {} ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+            "tudo foi movido; {} ainda tem tudo: nao inicie um servidor la, ou tudo sera entregue duas vezes",
             P(from)
         ),
     }

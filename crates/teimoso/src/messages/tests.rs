@@ -178,8 +178,8 @@ fn lines_of_a_move() {
     );
     golden(
         step(Moving::Done { from: "./a" }),
-        "everything has moved; ./a is unchanged: do not start a server on it, or all of it is delivered twice",
-        "tudo foi movido; ./a ficou como estava: nao inicie um servidor la, ou tudo sera entregue duas vezes",
+        "everything has moved; ./a still has all of it: do not start a server on it, or all of it is delivered twice",
+        "tudo foi movido; ./a ainda tem tudo: nao inicie um servidor la, ou tudo sera entregue duas vezes",
     );
 }
 

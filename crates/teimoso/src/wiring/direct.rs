@@ -131,7 +131,6 @@ fn options(opening: &Opening) -> Result<store::Options, CliError> {
     let redis = teimoso_store_redis::Options {
         allow_volatile: !opening.create || switched_on("TEIMOSO_ALLOW_VOLATILE")?,
         allow_eviction: !opening.create || switched_on("TEIMOSO_ALLOW_EVICTION")?,
-        prefix: redis_prefix(),
         ..only_looking()
     };
     Ok(store::Options { embedded, redis })
@@ -145,6 +144,7 @@ pub fn only_looking() -> teimoso_store_redis::Options {
         allow_eviction: true,
         history: KEEP_ALL,
         history_rows: u32::MAX,
+        prefix: redis_prefix(),
         ..Default::default()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use teimoso_delivery::ports::Clock;
 use teimoso_delivery::store::{Checkup, Store};
 
-use super::direct::{only_looking, redis_prefix};
+use super::direct::only_looking;
 use super::redis;
 use crate::args::StoreLocation;
 use crate::clock::SystemClock;
@@ -33,8 +33,7 @@ pub async fn examine(
             looked.map_err(|error| CliError::failure(error.to_string()))
         }
         StoreLocation::Redis(url) => {
-            let options = teimoso_store_redis::Options { prefix: redis_prefix(), ..only_looking() };
-            let store = redis::open(url, options, clock)?;
+            let store = redis::open(url, only_looking(), clock)?;
             let examination = teimoso_store_redis::Examination { heal, write_for: PROBE };
             let looked = store.examine(examination, watch).await;
             store.close().await;

@@ -12,7 +12,7 @@ use teimoso_delivery::store::{ClaimRequest, EventParcel, LEASE, Page, Parcel, St
 use teimoso_store_embedded::EmbeddedStore;
 use teimoso_store_redis::RedisStore;
 
-use super::direct::{KEEP_ALL, STORE_FILE, only_looking, redis_prefix, switched_on};
+use super::direct::{KEEP_ALL, STORE_FILE, only_looking, switched_on};
 use super::entropy::SystemEntropy;
 use super::redis;
 use crate::args::StoreLocation;
@@ -312,7 +312,6 @@ fn open(location: &StoreLocation, is_source: bool, clock: &Arc<dyn Clock>) -> Re
             let options = teimoso_store_redis::Options {
                 allow_volatile: is_source || switched_on("TEIMOSO_ALLOW_VOLATILE")?,
                 allow_eviction: is_source || switched_on("TEIMOSO_ALLOW_EVICTION")?,
-                prefix: redis_prefix(),
                 moving: true,
                 ..only_looking()
             };
